@@ -1,0 +1,61 @@
+# Everything a fresh Debian machine needs: `make test` and `make demo` set up what is missing and then run.
+# State that can be thrown away: .venv (Python), $(MILLSTREAM_CACHE) or .cache (Kafka's jars, stamps). `make clean` does.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export MILLSTREAM_CACHE := $(abspath $(or $(MILLSTREAM_CACHE),.cache))
+STAMPS := $(MILLSTREAM_CACHE)/stamps
+VENV_STAMP := $(VENV)/.installed
+SYSTEM_STAMP := $(STAMPS)/system-packages
+
+.DEFAULT_GOAL := help
+.PHONY: help setup venv system jars check test test-millstream test-apache-kafka demo format clean
+
+help:  ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
+
+setup: system venv jars  ## Install all that the tests need: Debian packages, the virtual environment, Kafka's jars
+
+system: $(SYSTEM_STAMP)
+
+$(SYSTEM_STAMP): scripts/system_packages.sh
+	scripts/system_packages.sh
+	@mkdir -p $(@D) && touch $@
+
+venv: $(VENV_STAMP)
+
+# pip older than 25.1 does not know dependency groups, so pip itself comes first.
+$(VENV_STAMP): pyproject.toml | $(SYSTEM_STAMP)
+	@echo "Setting up $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on --editable . --group dev
+	@touch $@
+
+jars: venv system
+	$(BIN)/python scripts/fetch_kafka.py --cache $(MILLSTREAM_CACHE)
+
+check: venv  ## ruff (lint and format) and mypy in strict mode
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: setup check test-millstream test-apache-kafka  ## All set-up, all checks, all tests
+
+test-millstream: setup  ## Every test; the behaviour and client suites on Millstream
+	$(BIN)/python -m pytest
+
+test-apache-kafka: setup  ## The behaviour and client suites on Apache Kafka, started from its jars
+	$(BIN)/python -m pytest tests/behaviour tests/clients --bootstrap-servers apache-kafka
+
+demo: venv  ## See the log at work with a real client
+	$(BIN)/python scripts/demo.py
+
+format: venv  ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove the virtual environment, the cache and what the tools leave behind
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,269 @@
+"""Fetch: records as they lie on disk, at once or as soon as there are enough.
+
+Nothing is decoded: a response is made of slices of segment files, cut at the byte limits exactly as Kafka cuts them
+(the first batch of the first partition with data comes whole even if it is larger than every limit; the last one may
+be cut). A fetch that finds less than `min_bytes` waits and is woken by the append that brings enough, or by
+`max_wait_ms`.
+
+Departure from Apache Kafka: there are no followers, so a fetch with a replica id is answered NOT_LEADER_OR_FOLLOWER.
+
+- v4: isolation levels. v5: log start offset. v7: sessions (KIP-227). v9: leader epoch check. v11: rack. v12: flexible,
+  diverging epochs (KIP-595). v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: node endpoints (KIP-951).
+  v17: directory id. v18: high watermark in the request (KIP-1166).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
+
+from millstream.broker.apis.registry import api
+from millstream.broker.fetch_sessions import FetchSession, Key, requested
+from millstream.log.fetch import Isolation
+from millstream.wire.errors import ErrorCode, KafkaError
+from millstream.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from millstream.broker.broker import Broker
+    from millstream.broker.context import RequestContext
+    from millstream.broker.topics import Partition
+    from millstream.log.partition_log import PartitionLog
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+SESSION_VERSIONS = 7
+
+
+@api(FetchRequest, versions=(4, 18))
+def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    session: FetchSession | None = None
+    if context.api_version >= SESSION_VERSIONS:
+        try:
+            session = broker.fetch_sessions.resume(request, by_id, broker.timer.now_ms())
+        except KafkaError as error:
+            return FetchResponse(error_code=error.code)
+    wanted: Iterable[tuple[Key, FetchPartition]]
+    if session is None:
+        wanted = requested(request, by_id)
+    else:
+        wanted = [(key, cached.wanted) for key, cached in session.partitions.items()]
+    attempt = _Attempt(broker, request, context, session, by_id, wanted)
+    if attempt.read() or request.max_wait_ms <= 0:
+        return attempt.respond()
+    return attempt.wait()
+
+
+class _Attempt:
+    """One fetch, from the first look to the response."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        request: FetchRequest,
+        context: RequestContext,
+        session: FetchSession | None,
+        by_id: bool,
+        wanted: Iterable[tuple[Key, FetchPartition]],
+    ) -> None:
+        self.broker = broker
+        self.request = request
+        self.context = context
+        self.session = session
+        self.by_id = by_id
+        self.isolation = Isolation(request.isolation_level)
+        self.max_bytes = min(
+            request.max_bytes,
+            broker.fetch_max_bytes,
+            broker.quotas.fetch_limit(context),
+        )
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.answers: dict[Key, PartitionData] = {}
+        self.sources: list[tuple[Key, FetchPartition, Partition]] = []
+        self.is_replica = request.replica_id >= 0 or (
+            request.replica_state is not None and request.replica_state.replica_id >= 0
+        )
+        for key, item in wanted:
+            self._locate(key, item)
+
+    def _locate(self, key: Key, item: FetchPartition) -> None:
+        topic, index = key
+        topics = self.broker.topics
+        partition = topics.partition_by_id(topic, index) if isinstance(topic, bytes) else topics.partition(topic, index)
+        if partition is not None and not self.is_replica:
+            self.sources.append((key, item, partition))
+            return
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is not None:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif isinstance(topic, bytes) and topics.get_by_id(topic) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        self.answers[key] = _failed(index, code)
+
+    def read(self) -> bool:
+        """Reads every partition; whether the response is complete, so that there is nothing to wait for."""
+        room = self.max_bytes
+        found = 0
+        whole_batch = True
+        complete = not self.sources
+        for key, item, partition in self.sources:
+            answer = self._read_partition(item, partition, room, whole_batch)
+            self.answers[key] = answer
+            size = sum(map(len, answer.records)) if isinstance(answer.records, list) else 0
+            if size:
+                whole_batch = False
+                room = max(0, room - size)
+                found += size
+            if answer.error_code != ErrorCode.NONE or answer.diverging_epoch is not None:
+                complete = True
+        return complete or found >= self.min_bytes
+
+    def _read_partition(
+        self, item: FetchPartition, partition: Partition, room: int, whole_batch: bool
+    ) -> PartitionData:
+        try:
+            partition.check_leader_epoch(item.current_leader_epoch)
+            diverging = _diverging(item, partition)
+            if diverging is not None:
+                log = partition.log
+                return PartitionData(
+                    partition_index=item.partition,
+                    high_watermark=log.high_watermark,
+                    last_stable_offset=log.last_stable_offset,
+                    log_start_offset=log.log_start_offset,
+                    diverging_epoch=diverging,
+                    records=b"",
+                )
+            limit = min(item.partition_max_bytes, room)
+            read = partition.log.read(item.fetch_offset, limit, isolation=self.isolation, min_one_message=whole_batch)
+        except KafkaError as error:
+            return self._refused(item.partition, partition, error.code)
+        aborted = None
+        if self.isolation is Isolation.READ_COMMITTED:
+            aborted = [
+                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in read.aborted or ()
+            ]
+        return PartitionData(
+            partition_index=item.partition,
+            high_watermark=read.high_watermark,
+            last_stable_offset=read.last_stable_offset,
+            log_start_offset=read.log_start_offset,
+            aborted_transactions=aborted,
+            records=[read] if read.length and not read.first_entry_incomplete else b"",
+        )
+
+    def _refused(self, index: int, partition: Partition, code: ErrorCode) -> PartitionData:
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self.context.api_version <= 5:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # those clients do not know the storage error and would give up
+        answer = _failed(index, code)
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            answer.current_leader = LeaderIdAndEpoch(leader_id=self.broker.node_id, leader_epoch=partition.leader_epoch)
+        return answer
+
+    async def wait(self) -> FetchResponse:
+        """Until enough has been appended, or the time is up; then everything is read anew."""
+        enough = asyncio.get_running_loop().create_future()
+        available: dict[Key, int] = {}
+
+        def watch(key: Key, item: FetchPartition, log: PartitionLog) -> Callable[[], None]:
+            def appended() -> None:
+                available[key] = min(log.readable_bytes(item.fetch_offset, self.isolation), item.partition_max_bytes)
+                if not enough.done() and (log.closed or sum(available.values()) >= self.min_bytes):
+                    enough.set_result(None)
+
+            log.subscribe(appended)
+            available[key] = 0
+            return appended
+
+        watches = [(partition.log, watch(key, item, partition.log)) for key, item, partition in self.sources]
+        timer = asyncio.get_running_loop().call_later(self.request.max_wait_ms / 1000, _wake, enough)
+        try:
+            await enough
+        finally:
+            timer.cancel()
+            for log, appended in watches:
+                log.unsubscribe(appended)
+        sources, self.sources = self.sources, []
+        for key, item, _ in sources:
+            self._locate(key, item)  # a topic may have been deleted meanwhile
+        self.read()
+        return self.respond()
+
+    def respond(self) -> FetchResponse:
+        size = sum(
+            sum(map(len, answer.records)) for answer in self.answers.values() if isinstance(answer.records, list)
+        )
+        throttle_ms = self.broker.quotas.throttle_fetch(self.context, size)
+        if throttle_ms > 0:
+            session_id = self.session.session_id if self.session else 0
+            return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)
+        answers = self.answers
+        if self.session is not None:
+            session_id = self.session.session_id if self.session.partitions else 0
+            answers = self.session.changes(answers)
+        elif self.context.api_version >= SESSION_VERSIONS:
+            now = self.broker.timer.now_ms()
+            session_id = self.broker.fetch_sessions.create(self.request, self.by_id, answers, now)
+        else:
+            session_id = 0
+        return FetchResponse(
+            session_id=session_id, responses=_by_topic(answers), node_endpoints=self._endpoints(answers)
+        )
+
+    def _endpoints(self, answers: dict[Key, PartitionData]) -> list[NodeEndpoint]:
+        if all(answer.current_leader is None for answer in answers.values()):
+            return []
+        host, port = self.broker.endpoint(self.context)
+        return [NodeEndpoint(node_id=self.broker.node_id, host=host, port=port, rack=self.broker.rack)]
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        records=b"",
+    )
+
+
+def _diverging(item: FetchPartition, partition: Partition) -> EpochEndOffset | None:
+    if item.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.log.end_offset_for_epoch(item.last_fetched_epoch)
+    if epoch == -1 or end_offset == -1:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "the epoch of the last fetched record is not known here")
+    if epoch < item.last_fetched_epoch or end_offset < item.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _by_topic(answers: dict[Key, PartitionData]) -> list[FetchableTopicResponse]:
+    topics: list[FetchableTopicResponse] = []
+    last: str | bytes | None = None
+    for (topic, _), answer in answers.items():
+        if topic != last:
+            named = (
+                FetchableTopicResponse(topic_id=topic)
+                if isinstance(topic, bytes)
+                else FetchableTopicResponse(topic=topic)
+            )
+            topics.append(named)
+            last = topic
+        topics[-1].partitions.append(answer)
+    return topics

@@ -1,0 +1,179 @@
+"""Produce: batches to the logs of their partitions.
+
+The server looks at the header of each batch and at its checksum, gives it its offsets, and stores the rest as it came.
+A request with acks=0 has no answer; if it fails, the connection is closed, which is all its client can notice.
+
+Departures from Apache Kafka: none known. acks=1 and acks=-1 are the same here, but for `min.insync.replicas`: more
+than one in-sync replica can never be had from one node, so acks=-1 on such a topic is NOT_ENOUGH_REPLICAS, as Kafka
+would answer.
+
+- v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467). v10: leader and
+  node endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12: partitions join the transaction by being
+  written to (KIP-890 part 2). v13: topic ids (KIP-516).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from millstream.broker.apis.registry import api
+from millstream.broker.topics import is_internal
+from millstream.log.append import AppendOrigin, RecordValidationError
+from millstream.log.partition_log import AppendInfo, PartitionLog
+from millstream.wire.batches import HEADER_SIZE, BatchHeader, parse_header
+from millstream.wire.compression import Compression
+from millstream.wire.errors import ErrorCode, KafkaError
+from millstream.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from millstream.broker.broker import Broker
+    from millstream.broker.context import RequestContext
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_OF_TRANSACTIONS_V2 = 12
+FIRST_VERSION_WITH_ZSTD = 7
+ADMIN_CLIENT_ID = "__admin_client"
+
+
+@api(ProduceRequest, versions=(3, 13))
+def produce(
+    broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    attempt = _Attempt(broker, request, context)
+    responses = [attempt.topic(topic) for topic in request.topic_data]
+    response = ProduceResponse(responses=responses)
+    if attempt.flushes:
+        return attempt.flushed(response)
+    return attempt.respond(response)
+
+
+class _Attempt:
+    """One produce request: appended partition by partition, answered when what must be on disk is on disk."""
+
+    def __init__(self, broker: Broker, request: ProduceRequest, context: RequestContext) -> None:
+        self.broker = broker
+        self.request = request
+        self.context = context
+        self.failed = False
+        self.bytes = 0
+        self.flushes: list[tuple[PartitionLog, PartitionProduceResponse]] = []
+        self.refused = None if request.acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
+
+    def topic(self, data: TopicProduceData) -> TopicProduceResponse:
+        name: str | None = data.name
+        if self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            name = self.broker.topics.topic_name(data.topic_id)
+        return TopicProduceResponse(
+            name=data.name,
+            topic_id=data.topic_id,
+            partition_responses=[self.partition(name, item) for item in data.partition_data],
+        )
+
+    def partition(self, topic: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        try:
+            return self._append(topic, data)
+        except RecordValidationError as error:
+            self.failed = True
+            return PartitionProduceResponse(
+                index=data.index,
+                error_code=error.code,
+                base_offset=-1,
+                record_errors=[
+                    BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                    for index, message in error.record_errors
+                ],
+                error_message=error.message or None,
+            )
+        except KafkaError as error:
+            self.failed = True
+            return PartitionProduceResponse(
+                index=data.index, error_code=error.code, base_offset=-1, error_message=error.message or None
+            )
+
+    def _append(self, topic: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = self.broker.topics.partition(topic, data.index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        records = data.records if isinstance(data.records, memoryview) else memoryview(b"")
+        self.bytes += len(records)
+        header = parse_header(records) if len(records) >= HEADER_SIZE else None
+        if header is not None:
+            self._check_codec(header)
+        if self.refused is not None:
+            raise KafkaError(self.refused)
+        if is_internal(topic) and self.context.client_id != ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is an internal topic")
+        if self.request.acks == -1 and partition.topic.min_insync_replicas > 1:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{topic} wants {partition.topic.min_insync_replicas} in-sync replicas, and there is 1",
+            )
+        if header is not None and header.is_transactional:
+            self._join_transaction(topic, data.index, header)
+        info = partition.log.append(
+            records,
+            origin=AppendOrigin.CLIENT,
+            leader_epoch=partition.leader_epoch,
+            supports_epoch_bump=self.context.api_version >= FIRST_VERSION_OF_TRANSACTIONS_V2,
+        )
+        return self._appended(partition.log, data.index, info)
+
+    def _check_codec(self, header: BatchHeader) -> None:
+        if header.compression is Compression.ZSTD and self.context.api_version < FIRST_VERSION_WITH_ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 of Produce")
+
+    def _join_transaction(self, topic: str, index: int, header: BatchHeader) -> None:
+        transactional_id = self.request.transactional_id
+        if transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        self.broker.transactions.check_produce(
+            transactional_id,
+            header.producer_id,
+            header.producer_epoch,
+            (topic, index),
+            self.context.api_version,
+        )
+
+    def _appended(self, log: PartitionLog, index: int, info: AppendInfo) -> PartitionProduceResponse:
+        response = PartitionProduceResponse(
+            index=index,
+            base_offset=info.base_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+        )
+        if info.flush_needed:
+            self.flushes.append((log, response))
+        return response
+
+    async def flushed(self, response: ProduceResponse) -> ProduceResponse | None:
+        """Waits for the group commit; a partition whose fsync failed is answered with the storage error."""
+        await asyncio.gather(*(self._flush(log, partition) for log, partition in self.flushes))
+        return self.respond(response)
+
+    async def _flush(self, log: PartitionLog, response: PartitionProduceResponse) -> None:
+        try:
+            await self.broker.flush(log)
+        except KafkaError as error:
+            self.failed = True
+            response.error_code = error.code
+            response.base_offset = -1
+            response.error_message = error.message
+
+    def respond(self, response: ProduceResponse) -> ProduceResponse | None:
+        response.throttle_time_ms = self.broker.quotas.throttle_produce(self.context, self.bytes)
+        if self.request.acks == 0:
+            self.context.close = self.failed
+            return None
+        return response

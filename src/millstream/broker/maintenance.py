@@ -1,0 +1,37 @@
+"""What the broker does from time to time: a table of chores, and one loop that runs each when it is due.
+
+Intervals are Kafka's settings. A chore is a quick call on the event loop's thread; what blocks, it hands to a worker.
+One that fails is logged and tried again at its next turn: a full disk must not end the upkeep that could free it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+
+log = structlog.get_logger()
+
+
+class Chore(NamedTuple):
+    """Something to do every so often."""
+
+    name: str
+    interval_ms: int
+    run: Callable[[], object]
+
+
+async def maintain(chores: list[Chore]) -> None:
+    """Runs every chore at its interval, for ever."""
+    await asyncio.gather(*(_repeat(chore) for chore in chores))
+
+
+async def _repeat(chore: Chore) -> None:
+    while True:
+        await asyncio.sleep(chore.interval_ms / 1000)
+        try:
+            chore.run()
+        except Exception:
+            log.exception("a chore failed; it is tried again later", chore=chore.name)

@@ -1,0 +1,96 @@
+"""Cuts a byte stream into request frames: four bytes of length, then that many bytes.
+
+Sans I/O: the connection asks for room (`get_buffer`), reports what arrived (`received`) and takes complete frames
+(`next_frame`). Small frames share one receive buffer and are handed out as views of it, valid until the next call of
+`get_buffer`; a frame that does not fit gets a buffer of its own which grows with what really arrives, so a peer that
+announces a huge frame and then says nothing holds next to no memory.
+"""
+
+from __future__ import annotations
+
+import struct
+
+_SIZE = struct.Struct(">i")
+RECEIVE_BUFFER_BYTES = 65536
+FIRST_GROWTH_BYTES = 1 << 20
+
+
+class FrameError(ValueError):
+    """The peer announced a frame that cannot be."""
+
+
+class FrameReader:
+    """The receiving half of one connection."""
+
+    __slots__ = ("_buffer", "_end", "_frame", "_frame_filled", "_frame_size", "_max_bytes", "_start")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
+        self._start = self._end = 0
+        self._frame: bytearray | None = None
+        self._frame_size = self._frame_filled = 0
+
+    @property
+    def is_full(self) -> bool:
+        """No room left until a frame has been taken."""
+        if self._frame is not None:
+            return self._frame_filled == self._frame_size
+        return self._start == 0 and self._end == len(self._buffer)
+
+    @property
+    def large_frame_size(self) -> int:
+        """The announced size of the frame that has a buffer of its own, or 0."""
+        return 0 if self._frame is None else self._frame_size
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes go; never empty unless `is_full`."""
+        if self._frame is not None:
+            if self._frame_filled == len(self._frame):
+                self._grow()
+            return memoryview(self._frame)[self._frame_filled :]
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start:
+            rest = self._buffer[self._start : self._end]
+            self._buffer[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        return memoryview(self._buffer)[self._end :]
+
+    def _grow(self) -> None:
+        assert self._frame is not None
+        larger = bytearray(min(self._frame_size, 2 * len(self._frame)))
+        larger[: self._frame_filled] = self._frame
+        self._frame = larger
+
+    def received(self, count: int) -> None:
+        if self._frame is not None:
+            self._frame_filled += count
+        else:
+            self._end += count
+
+    def next_frame(self) -> memoryview | None:
+        """The next complete frame without its length, or None. FrameError when the length is not acceptable."""
+        if self._frame is not None:
+            if self._frame_filled < self._frame_size:
+                return None
+            frame = memoryview(self._frame)[: self._frame_size]
+            self._frame = None
+            return frame
+        available = self._end - self._start
+        if available < 4:
+            return None
+        (size,) = _SIZE.unpack_from(self._buffer, self._start)
+        if size < 0 or size > self._max_bytes:
+            raise FrameError(f"a frame of {size} bytes; socket.request.max.bytes allows 0 to {self._max_bytes}")
+        if available - 4 >= size:
+            start = self._start + 4
+            self._start = start + size
+            return memoryview(self._buffer)[start : self._start]
+        if size + 4 > len(self._buffer):
+            self._frame = bytearray(min(size, FIRST_GROWTH_BYTES))
+            part = self._buffer[self._start + 4 : self._end]
+            self._frame[: len(part)] = part
+            self._frame_size, self._frame_filled = size, len(part)
+            self._start = self._end = 0
+        return None

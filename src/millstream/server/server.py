@@ -1,0 +1,172 @@
+"""The server: listeners, connections, background work; start, run and stop.
+
+One process, one event loop. `start` opens the data folder and the sockets, `run` waits for the word to stop, `stop`
+lets the responses under way out and closes everything in order. Blocking work (fsync, compaction) happens in the
+log's worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from millstream.broker.broker import Broker
+from millstream.broker.configs.listeners import Listener, broker_listeners
+from millstream.log.manager import DataFolderLockedError
+from millstream.server.connection import Connection
+from millstream.server.memory import RequestMemory
+from millstream.server.metrics import RequestMetrics
+from millstream.server.metrics_endpoint import MetricsEndpoint
+
+if TYPE_CHECKING:
+    from millstream.broker.configs.settings import Settings
+
+log = structlog.get_logger()
+
+IDLE_SWEEP_SECONDS = 5.0
+LISTEN_ERRORS = {
+    errno.EADDRINUSE: "the port is taken, perhaps by another server (use --listen; port 0 takes a free one)",
+    errno.EACCES: "permission denied; ports below 1024 need privileges",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+}
+STOP_GRACE_SECONDS = 2.0
+
+
+class ServerError(Exception):
+    """The server cannot start; the message says why and what would help."""
+
+
+class Server:
+    """One server on one data folder."""
+
+    def __init__(self, settings: Settings, data: Path, *, ephemeral: bool = False) -> None:
+        self.settings = settings
+        self.broker = Broker(settings, data, ephemeral=ephemeral)
+        self.metrics = RequestMetrics()
+        self.request_memory = RequestMemory(settings.int("queued.max.request.bytes"))
+        self.connections: set[Connection] = set()
+        self.metrics_endpoint = MetricsEndpoint(self)
+        self._listeners: list[asyncio.Server] = []
+        self.addresses: dict[str, tuple[str, int]] = {}
+        """Where each listener listens, by its name."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+        self._without_connections = asyncio.Event()
+        self._without_connections.set()
+        self._max_connections = settings.int("max.connections")
+        self._max_connections_per_ip = settings.int("max.connections.per.ip")
+        self._max_idle_seconds = settings.int("connections.max.idle.ms") / 1000
+
+    @property
+    def address(self) -> str:
+        """The first listener's, as a client would write it."""
+        host, port = next(iter(self.addresses.values()))
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    # --- start, run, stop ---
+
+    async def start(self) -> None:
+        try:
+            for listener in broker_listeners(self.settings):
+                await self._listen(listener)
+            self.broker.start(self.addresses)
+        except DataFolderLockedError as error:
+            self._close_listeners()
+            raise ServerError(f"{error}; one server for each data folder (use --data)") from error
+        except BaseException:
+            self._close_listeners()
+            raise
+        for server in self._listeners:
+            await server.start_serving()
+        self._tasks = [
+            asyncio.create_task(self._sweep_idle_connections()),
+            asyncio.create_task(self.broker.maintain()),
+        ]
+
+    async def start_metrics(self, host: str, port: int, *, fall_back: bool) -> None:
+        """Opens the metrics port; with `fall_back` any free port will do if that one is taken."""
+        try:
+            await self.metrics_endpoint.start(host, port)
+        except OSError as error:
+            if not fall_back or error.errno != errno.EADDRINUSE:
+                raise ServerError(f"cannot listen on {host}:{port} for metrics: {error.strerror}") from error
+            await self.metrics_endpoint.start(host, 0)
+
+    async def run(self) -> None:
+        """Until `request_stop`."""
+        await self._stopping.wait()
+
+    def request_stop(self) -> None:
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        self._close_listeners()
+        await self.metrics_endpoint.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in list(self.connections):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._without_connections.wait(), STOP_GRACE_SECONDS)
+        for connection in list(self.connections):
+            connection.abort()
+        await self.broker.stop()
+
+    async def _listen(self, listener: Listener) -> None:
+        try:
+            server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self, listener.name),
+                listener.host or None,
+                listener.port,
+                backlog=self.settings.int("socket.listen.backlog.size"),
+                start_serving=False,
+            )
+        except OSError as error:
+            reason = LISTEN_ERRORS.get(error.errno or 0, error.strerror or str(error))
+            raise ServerError(f"cannot listen on {listener.host}:{listener.port}: {reason}") from error
+        self._listeners.append(server)
+        self.addresses[listener.name] = (listener.host, server.sockets[0].getsockname()[1])
+
+    def _close_listeners(self) -> None:
+        for server in self._listeners:
+            server.close()
+        self._listeners.clear()
+
+    # --- connections ---
+
+    def admit(self, connection: Connection) -> str | None:
+        """Takes a new connection in, or says why not."""
+        refusal = None
+        if len(self.connections) >= self._max_connections:
+            refusal = f"max.connections is {self._max_connections}"
+        elif self._max_connections_per_ip < len(self.connections):
+            same = sum(1 for other in self.connections if other.client_host == connection.client_host)
+            if same >= self._max_connections_per_ip:
+                refusal = f"max.connections.per.ip is {self._max_connections_per_ip}"
+        if refusal is not None:
+            self.metrics.connections_refused += 1
+            return refusal
+        self.metrics.connections_accepted += 1
+        self.connections.add(connection)
+        self._without_connections.clear()
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self._without_connections.set()
+
+    async def _sweep_idle_connections(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_SWEEP_SECONDS)
+            horizon = time.monotonic() - self._max_idle_seconds
+            for connection in list(self.connections):
+                if connection.is_idle and connection.last_active < horizon:
+                    connection.close_idle()

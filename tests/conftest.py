@@ -1,0 +1,58 @@
+"""Options and fixtures shared by the suites that run against a server of any kind.
+
+`--bootstrap-servers` says which: the word `millstream` (the default: a server process of our own, one for the session),
+the word `apache-kafka` (Apache Kafka started from its jars), or the address of a cluster that runs already with the
+settings of `support/settings.py`.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.apache_kafka import ApacheKafka
+from support.cluster import Cluster
+from support.java import KafkaWorker
+from support.millstream_server import MillstreamServer
+from support.raw import RawClient
+
+pytest_plugins = ["pytester"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--bootstrap-servers",
+        default="millstream",
+        help="where the behaviour and client suites run: millstream (default), apache-kafka, or HOST:PORT",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"bootstrap servers: {config.getoption('--bootstrap-servers')}"
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The server under test."""
+    where: str = request.config.getoption("--bootstrap-servers")
+    if where == "millstream":
+        with MillstreamServer() as server:
+            yield Cluster(server.bootstrap_servers, "millstream", server.data_folder, server.pid)
+    elif where == "apache-kafka":
+        with ApacheKafka() as kafka:
+            yield Cluster(kafka.bootstrap_servers, "apache-kafka", kafka.data_folder, kafka.pid)
+    else:
+        yield Cluster(where, "remote")
+
+
+@pytest.fixture
+def raw(cluster: Cluster) -> Iterator[RawClient]:
+    """A fresh raw connection."""
+    with cluster.connect() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[KafkaWorker]:
+    """The JVM for Kafka's tools and the Java clients, started with the first test that needs it."""
+    with KafkaWorker() as worker:
+        yield worker

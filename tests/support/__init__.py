@@ -1,0 +1,1 @@
+"""What the test suites share: servers to test against, a raw protocol client, hand-made batches, Java programs."""

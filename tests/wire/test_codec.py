@@ -1,0 +1,151 @@
+"""Every message of every version against kio, an independent implementation made from the same schemas."""
+
+import importlib
+import pkgutil
+import random
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+import millstream.wire.messages as messages
+from millstream.wire.codec import MalformedMessage, decode, decode_prefix, encode
+from millstream.wire.message import Field, Message
+from millstream.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+RANGES = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
+
+
+def payload_classes() -> Iterator[type[Message]]:
+    for info in pkgutil.iter_modules(messages.__path__):
+        module = importlib.import_module(f"{messages.__name__}.{info.name}")
+        for name in dir(module):
+            cls = getattr(module, name)
+            if isinstance(cls, type) and issubclass(cls, Message) and name.endswith(("Request", "Response")):
+                yield cls
+
+
+CASES = [(cls, version) for cls in payload_classes() if cls.API_KEY >= 0 for version in range(*cls.VERSIONS)] + [
+    (cls, cls.VERSIONS[1]) for cls in payload_classes() if cls.API_KEY >= 0
+]
+
+
+def random_value(field: Field, version: int, rng: random.Random) -> Any:
+    nullable = field.nullable[0] <= version <= field.nullable[1]
+    if nullable and rng.random() < 0.3:
+        return None
+    if field.array:
+        return [random_item(field, version, rng) for _ in range(rng.randrange(3))]
+    return random_item(field, version, rng)
+
+
+def random_item(field: Field, version: int, rng: random.Random) -> Any:
+    kind = field.kind
+    if kind == "struct":
+        assert field.struct is not None
+        return random_message(field.struct, version, rng)
+    if "error_code" in field.name:
+        return rng.randrange(100)
+    if field.name.endswith("_ms") or "timestamp" in field.name or "time" in field.name:
+        return rng.randrange(1, 2**30)
+    if kind in RANGES:
+        return rng.randrange(2 ** (RANGES[kind] - 1))
+    makers: dict[str, Callable[[], Any]] = {
+        "bool": lambda: rng.random() < 0.5,
+        "float64": rng.random,
+        "string": lambda: "é" * rng.randrange(90),
+        "bytes": lambda: rng.randbytes(rng.randrange(200)),
+        "records": lambda: rng.randbytes(rng.randrange(200)),
+        "uuid": lambda: UUID(int=rng.getrandbits(128), version=4).bytes,
+    }
+    return makers[kind]()
+
+
+def random_message(cls: type[Message], version: int, rng: random.Random) -> Message:
+    values = {
+        field.name: random_value(field, version, rng)
+        for field in cls.FIELDS
+        if field.versions[0] <= version <= field.versions[1] and (field.tag < 0 or rng.random() < 0.5)
+    }
+    return cls(**values)
+
+
+@pytest.mark.parametrize(("cls", "version"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_reads_back_what_it_wrote(cls: type[Message], version: int) -> None:
+    rng = random.Random(f"{cls.__name__} {version}")
+    for _ in range(5):
+        message = random_message(cls, version, rng)
+        assert decode(cls, encode(message, version), version) == message
+
+
+@pytest.mark.parametrize(("cls", "version"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_kio_reads_it_and_writes_the_same_bytes(cls: type[Message], version: int) -> None:
+    load = load_request_schema if cls.__name__.endswith("Request") else load_response_schema
+    schema = load(cls.API_KEY, version)
+    rng = random.Random(f"kio {cls.__name__} {version}")
+    for _ in range(3):
+        raw = encode(random_message(cls, version, rng), version)
+        entity, size = entity_reader(schema)(raw, 0)
+        assert size == len(raw)
+        again = BytesIO()
+        entity_writer(schema)(again, entity)
+        assert again.getvalue() == raw
+
+
+def test_records_are_read_without_a_copy_and_written_as_parts() -> None:
+    records = memoryview(b"a batch")
+    request = ProduceRequest(
+        acks=1, topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(records=[records, b"!"])])]
+    )
+    raw = encode(request, 9)
+    read = decode(ProduceRequest, raw, 9).topic_data[0].partition_data[0].records
+    assert isinstance(read, memoryview)
+    assert bytes(read) == b"a batch!"
+    assert read.obj is raw
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_message_cut_anywhere_is_malformed(version: int) -> None:
+    raw = encode(
+        MetadataRequest(topics=[MetadataRequestTopic(name="topic"), MetadataRequestTopic(name="other")]), version
+    )
+    for size in range(len(raw)):
+        with pytest.raises(MalformedMessage):
+            decode(MetadataRequest, raw[:size], version)
+
+
+def test_bytes_behind_the_message_are_malformed() -> None:
+    with pytest.raises(MalformedMessage, match="ends at byte"):
+        decode(MetadataRequest, encode(MetadataRequest(topics=[]), 4) + b"x", 4)
+
+
+def test_a_count_that_cannot_fit_is_refused_before_anything_is_allocated() -> None:
+    with pytest.raises(MalformedMessage, match="2147483647 elements do not fit"):
+        decode(MetadataRequest, b"\x7f\xff\xff\xff" + bytes(100), 1)
+
+
+def test_null_where_the_version_has_none_is_malformed() -> None:
+    with pytest.raises(MalformedMessage, match="topics is null"):
+        decode(MetadataRequest, b"\xff\xff\xff\xff", 0)
+
+
+def test_a_string_that_is_not_utf8_is_malformed() -> None:
+    with pytest.raises(MalformedMessage, match="not UTF-8"):
+        decode(MetadataRequest, b"\x00\x00\x00\x01\x00\x02\xff\xfe", 0)
+
+
+def test_unknown_tags_are_skipped() -> None:
+    raw = encode(MetadataRequest(topics=[]), 12)
+    assert raw.endswith(b"\x00")
+    tagged = raw[:-1] + b"\x01\x63\x03abc"
+    assert decode(MetadataRequest, tagged, 12) == decode(MetadataRequest, raw, 12)
+
+
+def test_a_prefix_tells_where_it_ends() -> None:
+    raw = encode(MetadataResponse(cluster_id="c"), 2)
+    assert decode_prefix(MetadataResponse, b"??" + raw + b"rest", 2, 2)[1] == 2 + len(raw)
