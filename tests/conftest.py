@@ -6,11 +6,12 @@ settings of `support/settings.py`.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from support.apache_kafka import ApacheKafka
-from support.cluster import Cluster
+from support.cluster import Cluster, wait_for_coordinators
 from support.java import KafkaWorker
 from support.millstream_server import MillstreamServer
 from support.raw import RawClient
@@ -26,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # kafka-python loads its schemas through a deprecated function of importlib.
+    config.addinivalue_line("filterwarnings", "ignore:read_text is deprecated:DeprecationWarning")
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"bootstrap servers: {config.getoption('--bootstrap-servers')}"
 
@@ -34,14 +40,18 @@ def pytest_report_header(config: pytest.Config) -> str:
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The server under test."""
     where: str = request.config.getoption("--bootstrap-servers")
-    if where == "millstream":
-        with MillstreamServer() as server:
-            yield Cluster(server.bootstrap_servers, "millstream", server.data_folder, server.pid)
-    elif where == "apache-kafka":
-        with ApacheKafka() as kafka:
-            yield Cluster(kafka.bootstrap_servers, "apache-kafka", kafka.data_folder, kafka.pid)
-    else:
-        yield Cluster(where, "remote")
+    with ExitStack() as stack:
+        if where == "millstream":
+            server = stack.enter_context(MillstreamServer())
+            found = Cluster(server.bootstrap_servers, where, server.data_folder, server.pid)
+        elif where == "apache-kafka":
+            kafka = stack.enter_context(ApacheKafka())
+            found = Cluster(kafka.bootstrap_servers, where, kafka.data_folder, kafka.pid)
+        else:
+            found = Cluster(where, "remote")
+        with found.connect() as client:
+            wait_for_coordinators(client)
+        yield found
 
 
 @pytest.fixture

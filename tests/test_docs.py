@@ -3,12 +3,12 @@
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
-import click
-import generate_docs
 import pytest
 import typer
 
+import generate_docs
 from millstream.cli import app
 from millstream.testing import running_server
 
@@ -24,11 +24,10 @@ def test_generated_pages_are_current(name: str) -> None:
 
 
 def options() -> list[tuple[str, str]]:
-    root = typer.main.get_command(app)
-    assert isinstance(root, click.Group)
+    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
     return [
         (name, option)
-        for name, command in root.commands.items()
+        for name, command in commands.items()
         for parameter in command.params
         for option in parameter.opts
         if option.startswith("--") and option != "--help"

@@ -24,14 +24,14 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def apis_page() -> str:
     load_all()
-    rows = [f"| {api.key} | {api.name} | {api.min_version} to {api.max_version} | {summary(api)} |" for api in ordered()]
+    rows = [row(api) for api in ordered()]
     notes = [f"- **{api.name}**: {departure(api)}" for api in ordered() if departure(api)]
     return "\n".join(
         [
             "# APIs",
             "",
-            "Printed from the registrations in `src/millstream/broker/apis` by `tools/generate_docs.py`. The versions are",
-            "those that an Apache Kafka 4.3.1 broker reports.",
+            "Printed from the registrations in `src/millstream/broker/apis` by `tools/generate_docs.py`. The versions",
+            "are those that an Apache Kafka 4.3.1 broker reports.",
             "",
             "| key | API | versions | what it does |",
             "|---|---|---|---|",
@@ -43,6 +43,10 @@ def apis_page() -> str:
             "",
         ]
     )
+
+
+def row(api: Api) -> str:
+    return f"| {api.key} | {api.name} | {api.min_version} to {api.max_version} | {summary(api)} |"
 
 
 def ordered() -> list[Api]:
@@ -76,9 +80,9 @@ def settings_page() -> str:
         [
             "# Settings",
             "",
-            "Printed from the declarations in `src/millstream/broker/configs` by `tools/generate_docs.py`. The names, types and",
-            "defaults are those of Apache Kafka 4.3.1. A setting that is marked *accepted* is checked, stored and reported, but",
-            "has nothing to act on in a server of one node.",
+            "Printed from the declarations in `src/millstream/broker/configs` by `tools/generate_docs.py`. The names,",
+            "types and defaults are those of Apache Kafka 4.3.1. A setting marked *accepted* is checked, stored",
+            "and reported, but has nothing to act on in a server of one node.",
             "",
             "## Server",
             "",

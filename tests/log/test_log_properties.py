@@ -229,9 +229,8 @@ class LogMachine(RuleBasedStateMachine):
         log = self.harness.open(recovery_point=point, log_start_offset=self.start_offset).log
         assert log.log_end_offset >= max(self.durable_offset, self.start_offset)
         self.batches = [entry for entry in self.batches if entry.next_offset <= log.log_end_offset]
-        if log.log_end_offset > self.end_offset:
-            # All records behind the durable ones are lost and the log begins anew at its start offset.
-            assert log.log_end_offset == self.start_offset
+        if log.log_end_offset == self.start_offset and not log.producers.entries:
+            # Nothing that may be read is left: if records below were lost, the log began anew at its start offset.
             self.batches = []
         self.cleaned_to = min(self.cleaned_to, self.end_offset)
         self.forget_producers()

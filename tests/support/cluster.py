@@ -183,3 +183,17 @@ def find_coordinator(raw: RawClient, key_type: int, key: str) -> None:
         return bool(answer.error_code == ErrorCode.none)
 
     eventually(found)
+
+
+def wait_for_coordinators(raw: RawClient) -> None:
+    """Until every partition of both internal topics has its coordinator; a fresh cluster makes them on first use."""
+    for key_type in (0, 1):
+        find_coordinator(raw, key_type, "warm-up")
+    names = [f"warm-up-{number}" for number in range(20)]
+
+    def loaded() -> bool:
+        groups = raw.call("describe_groups", 5, groups=names).groups
+        transactions = raw.call("describe_transactions", 0, transactional_ids=names).transaction_states
+        return not any(answer.error_code in COORDINATOR_NOT_YET for answer in (*groups, *transactions))
+
+    eventually(loaded, timeout=60)

@@ -70,17 +70,25 @@ class ProducerIdBlocks:
 
 
 class Harness:
-    def __init__(self, config: TransactionConfig | None = None) -> None:
+    def __init__(self, config: TransactionConfig | None = None, transaction_version: int = 2) -> None:
         self.timer = ManualTimer()
         self.log = MemoryCoordinatorLog(TRANSACTION_TOPIC, 3, self.timer)
         self.markers = RecordingMarkers()
         self.blocks = ProducerIdBlocks()
         self.config = config or TransactionConfig()
+        self.transaction_version = transaction_version
         self.coordinator = self._start()
 
     def _start(self) -> TransactionCoordinator:
         ids = ProducerIds(self.blocks.reserve)
-        coordinator = TransactionCoordinator(self.log, self.timer, ids, self.markers, self.config)
+        coordinator = TransactionCoordinator(
+            self.log,
+            self.timer,
+            ids,
+            self.markers,
+            self.config,
+            transaction_version=lambda: self.transaction_version,
+        )
         coordinator.load()
         coordinator.start()
         return coordinator
@@ -93,7 +101,7 @@ class Harness:
         """Makes this the state of its transactional id, as if a coordinator had written it, and restarts."""
         self.log.append(
             self.log.partition_for(metadata.transactional_id),
-            [encode_record(metadata, self.config.transaction_version)],
+            [encode_record(metadata, self.transaction_version)],
         )
         self.crash()
 

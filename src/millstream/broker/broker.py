@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from os import urandom
 from pathlib import Path
 
-import structlog
-
 from millstream.broker import maintenance
 from millstream.broker.apis import load_all
-from millstream.broker.configs.dynamic import DynamicConfigs
+from millstream.broker.configs.dynamic import DynamicConfigs, ResourceType
 from millstream.broker.configs.listeners import advertised_listeners
 from millstream.broker.configs.settings import Settings
 from millstream.broker.context import RequestContext
-from millstream.broker.features import Features
+from millstream.broker.features import TRANSACTION_VERSION, Features
 from millstream.broker.fetch_sessions import FetchSessions
 from millstream.broker.groups.coordinator import GroupCoordinator
 from millstream.broker.internal_topics import InternalTopicLog
@@ -38,10 +36,11 @@ from millstream.log.flush import ThreadWorker
 from millstream.log.log_cleaner import LogCleaner
 from millstream.log.manager import LogManager
 from millstream.log.partition_log import PartitionLog
+from millstream.logs import get_logger
 from millstream.wire.errors import KafkaError
 from millstream.wire.message import uuid_text
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 STORE_NAME = "millstream.db"
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
@@ -115,7 +114,9 @@ class Broker:
 
     def _start_coordinators(self) -> None:
         group_log = InternalTopicLog(GROUP_METADATA_TOPIC, self.topics, self.timer, self.logs.group_commit)
-        self.groups = GroupCoordinator(group_log, self.timer, self.topics, self.configs.group_config())
+        self.groups = GroupCoordinator(
+            group_log, self.timer, self.topics, self.configs.group_config(), group_setting=self._group_setting
+        )
         transaction_log = InternalTopicLog(TRANSACTION_STATE_TOPIC, self.topics, self.timer, self.logs.group_commit)
         self.transactions = TransactionCoordinator(
             transaction_log,
@@ -123,10 +124,13 @@ class Broker:
             ProducerIds(lambda: self.store.allocate_producer_ids(PRODUCER_ID_BLOCK)),
             PartitionMarkers(self.topics, self.groups, self.logs.group_commit),
             self.configs.transaction_config(),
+            transaction_version=lambda: self.features.level(TRANSACTION_VERSION),
         )
         self.groups.load(range(self.topics.partition_count(GROUP_METADATA_TOPIC) or 0))
         self.transactions.load(range(self.topics.partition_count(TRANSACTION_STATE_TOPIC) or 0))
         self.transactions.start()
+        self.topics.on_created.append(self._topic_changed)
+        self.topics.on_expanded.append(self._topic_changed)
         self.topics.on_deleted.append(self._topic_deleted)
 
     async def maintain(self) -> None:
@@ -198,6 +202,13 @@ class Broker:
     def _is_wanted(self, topic: str, partition: int) -> bool:
         """A folder without a topic is what a crash left of a deletion."""
         return self.topics.partition(topic, partition) is not None
+
+    def _group_setting(self, group_id: str, name: str) -> int | None:
+        text = self.configs.overrides(ResourceType.GROUP, group_id).get(name)
+        return None if text is None else int(text)
+
+    def _topic_changed(self, topic: Topic) -> None:
+        self.groups.on_topics_changed([topic.name])
 
     def _topic_deleted(self, topic: Topic) -> None:
         self.groups.on_topics_deleted({topic.name: topic.topic_id})

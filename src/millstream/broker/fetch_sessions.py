@@ -27,12 +27,14 @@ Key = tuple[TopicKey, int]
 class CachedPartition:
     """What a session remembers about one partition: what is asked for, and what was answered last."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "wanted")
+    __slots__ = ("found", "high_watermark", "log_start_offset", "wanted")
 
     def __init__(self, wanted: FetchPartition) -> None:
         self.wanted = wanted
         self.high_watermark = -1
         self.log_start_offset = -1
+        self.found = False
+        """Whether the partition has been there at some time in this session."""
 
     def must_respond(self, answer: PartitionData) -> bool:
         """Whether the answer says anything new; remembers it."""
@@ -41,7 +43,9 @@ class CachedPartition:
             news = True
         self.high_watermark = answer.high_watermark
         self.log_start_offset = answer.log_start_offset
-        if answer.error_code != ErrorCode.NONE:
+        if answer.error_code == ErrorCode.NONE:
+            self.found = True
+        else:
             self.high_watermark = -1  # the next answer without an error is news, whatever it says
         return news
 
@@ -78,6 +82,10 @@ class FetchSession:
                 if answer.records:
                     self.partitions[key] = self.partitions.pop(key)
         return out
+
+    def has_found(self, key: Key) -> bool:
+        cached = self.partitions.get(key)
+        return cached is not None and cached.found
 
 
 def requested(request: FetchRequest, by_id: bool) -> list[tuple[Key, FetchPartition]]:

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-import structlog
+from millstream.logs import get_logger
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class Chore(NamedTuple):

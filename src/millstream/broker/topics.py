@@ -14,17 +14,16 @@ from os import urandom
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-import structlog
-
 from millstream.broker.configs.dynamic import DynamicConfigs, ResourceType
 from millstream.broker.store import MetadataStore, StoredTopic
 from millstream.log.clock import Clock
 from millstream.log.config import LogConfig
 from millstream.log.partition_log import PartitionLog
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.message import ZERO_UUID
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"

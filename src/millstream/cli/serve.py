@@ -18,8 +18,9 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import structlog
 import typer
+
+from millstream.logs import get_logger
 
 if TYPE_CHECKING:
     from millstream.broker.configs.settings import Settings
@@ -84,7 +85,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.request_stop)
-    log = structlog.get_logger()
+    log = get_logger(__name__)
     await server.start()
     try:
         if metrics_at is not None:
@@ -144,21 +145,14 @@ def default_data() -> Path:
 
 
 def configure_logging(level: str) -> None:
-    """Log lines to standard error, coloured on a terminal."""
+    """Log lines to standard error."""
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         fail(f"--log-level {level!r} is not one of debug, info, warning, error", 2)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
+    logging.getLogger("millstream").setLevel(number)
+    logging.getLogger().addHandler(handler)
 
 
 def fail(message: str, code: int) -> NoReturn:

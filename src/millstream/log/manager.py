@@ -219,7 +219,7 @@ class LogManager:
         """Flush the logs whose flush.ms is over. For log.flush.scheduler.interval.ms."""
         now = self.clock.now_ms()
         for log in self:
-            if log.recovery_point < log.log_end_offset and now - log.last_flush_ms >= log.config.flush_ms:
+            if log.flushed_offset < log.log_end_offset and now - log.last_flush_ms >= log.config.flush_ms:
                 self.group_commit.request(log, lambda _: None)
 
     def expire_producers(self) -> int:

@@ -79,6 +79,7 @@ class PartitionLog:
         "config",
         "context",
         "directory",
+        "flushed_offset",
         "high_watermark",
         "last_flush_ms",
         "last_stable_offset",
@@ -123,7 +124,9 @@ class PartitionLog:
         self.log_end_offset = log_end_offset
         self.high_watermark = log_end_offset
         self.last_stable_offset = log_end_offset
+        # Up to the recovery point records and indexes are durable, up to the flushed offset the records.
         self.recovery_point = recovery_point
+        self.flushed_offset = recovery_point
         self.last_flush_ms = context.clock.now_ms()
         self.closed = False
         self._must_take_back = False
@@ -246,7 +249,7 @@ class PartitionLog:
         if header.producer_id >= 0 and marker is None:
             self.producers.apply_batch(header, base_offset, batch.max_timestamp, segment.base_offset, position)
         self.reader.note_append(base_offset, position)
-        flush_needed = log_end_offset - self.recovery_point >= config.flush_messages
+        flush_needed = log_end_offset - self.flushed_offset >= config.flush_messages
         if not flush_needed:
             self._set_high_watermark(log_end_offset)
         return AppendInfo(
@@ -307,7 +310,8 @@ class PartitionLog:
         )
         self.segments.add(new)
         self.reader.forget()
-        files = [file for segment in self._unflushed(base_offset) for file in segment.files_to_sync()]
+        rolled = self.segments.between(self.recovery_point, base_offset)
+        files = [file for segment in rolled for file in segment.files_to_sync()]
         files.append(context.file_system.open(snapshot_path(self.directory, base_offset)))
 
         def sync() -> None:
@@ -318,14 +322,13 @@ class PartitionLog:
         def done(error: BaseException | None) -> None:
             if error is None and base_offset > self.recovery_point and not self.closed:
                 self.recovery_point = base_offset
+                self.flushed_offset = max(self.flushed_offset, base_offset)
+                if base_offset > self.high_watermark:
+                    self._set_high_watermark(base_offset)
                 context.checkpoint_needed()
 
         context.worker.submit(sync, done)
         return new
-
-    def _unflushed(self, end_offset: int) -> list[Segment]:
-        """The segments with records from the recovery point up to `end_offset`."""
-        return self.segments.between(self.recovery_point, end_offset)
 
     def write_snapshot(self, offset: int) -> None:
         """The producer state before `offset`, which is the log end offset."""
@@ -336,7 +339,7 @@ class PartitionLog:
 
     def begin_flush(self) -> FlushPlan:
         """What to sync so that everything appended so far is durable."""
-        files = [segment.file for segment in self._unflushed(self.log_end_offset)]
+        files = [segment.file for segment in self.segments.between(self.flushed_offset, self.log_end_offset)]
         return LogFlush(files, self.log_end_offset)
 
     def end_flush(self, plan: FlushPlan, error: BaseException | None) -> None:
@@ -347,8 +350,8 @@ class PartitionLog:
         if error is not None:
             self._take_back_unflushed()
             return
-        # No checkpoint for that: it would cost more than the flush. A start reads a little more at worst.
-        self.recovery_point = max(self.recovery_point, plan.end_offset)
+        # The recovery point stays: it vouches for the indexes too, and those are synced when the segment is rolled.
+        self.flushed_offset = max(self.flushed_offset, plan.end_offset)
         if plan.end_offset > self.high_watermark:
             self._set_high_watermark(plan.end_offset)
 
@@ -383,6 +386,7 @@ class PartitionLog:
         self.reader.forget()
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.flushed_offset = min(self.flushed_offset, offset)
         self.producers.on_high_watermark(offset)
         self._update_last_stable_offset()
         self._must_take_back = False
@@ -538,7 +542,7 @@ class PartitionLog:
             if self.log_end_offset > 0:
                 self.write_snapshot(self.log_end_offset)
             if self.context.sync_on_close and self.recovery_point < self.log_end_offset:
-                for segment in self._unflushed(self.log_end_offset):
+                for segment in self.segments.between(self.recovery_point, self.log_end_offset):
                     for file in segment.files_to_sync():
                         file.sync()
                 self.context.file_system.sync_directory(self.directory)

@@ -1,6 +1,7 @@
 """Bringing the producer state (and leader epochs, and the transaction index) up to batches that are in the log already.
 
-Used when a log is opened and when the end of one is taken back: load the newest sound snapshot, replay what lies behind.
+Used when a log is opened and when the end of one is taken back: load the newest sound snapshot, replay what lies
+behind.
 """
 
 from collections.abc import Iterable

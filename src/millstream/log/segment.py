@@ -293,8 +293,10 @@ class Segment:
 
         Ends at the first thing that cannot be a batch: recovery compares where it ended with the size.
         """
-        file = self.file
         stop = self.size if end is None else end
+        if position >= stop:
+            return
+        file = self.file
         chunk = _SCAN_CHUNK
         while position < stop:
             data = file.read_at(min(chunk, stop - position), position)

@@ -19,18 +19,17 @@ import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
-import structlog
-
 from millstream.broker.apis.registry import APIS, Api
 from millstream.broker.context import RequestContext
+from millstream.logs import get_logger
 from millstream.server.frames import FrameError, FrameReader
-from millstream.wire.codec import MalformedMessage, decode_prefix, encode_parts, read_uvarint
+from millstream.wire.codec import MalformedMessage, decode_prefix, encode_parts, is_flexible, read_uvarint
 from millstream.wire.message import Message
 
 if TYPE_CHECKING:
     from millstream.server.server import Server
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 API_VERSIONS_KEY = 18
 SEND_AHEAD_BYTES = 1 << 20
@@ -175,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
         if api.key == API_VERSIONS_KEY and not api.min_version <= version <= api.max_version:
             message: Message = api.request()  # answered in version 0 with UNSUPPORTED_VERSION and what would be right
         else:
-            # What lies behind the message is ignored, as Kafka does: librdkafka sends a few bytes too many with Metadata.
+            # What lies behind the message is ignored, as Kafka does: librdkafka sends bytes too many with Metadata.
             message, _ = decode_prefix(api.request, frame, version, position)
         context = RequestContext(
             api_version=version,
@@ -206,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         if size < -1 or position > len(frame):
             raise BadRequest("the client id is longer than the request")
         client_id = str(frame[_HEADER.size : position], "utf-8", "replace")
-        if version >= api.request.FLEXIBLE[0] and version <= api.max_version:
+        if version <= api.max_version and is_flexible(api.request, version):
             position = _skip_header_tags(frame, position)
         return api, version, correlation_id, client_id, position
 
@@ -343,7 +342,7 @@ def response_parts(api: Api, version: int, correlation_id: int, response: Messag
         version = version if api.min_version <= version <= api.max_version else 0
         flexible = False
     else:
-        flexible = api.request.FLEXIBLE[0] <= version <= api.request.FLEXIBLE[1]
+        flexible = is_flexible(api.request, version)
     parts = encode_parts(response, version)
     size = sum(map(len, parts))
     if flexible:

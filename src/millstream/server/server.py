@@ -14,11 +14,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from millstream.broker.broker import Broker
 from millstream.broker.configs.listeners import Listener, broker_listeners
 from millstream.log.manager import DataFolderLockedError
+from millstream.logs import get_logger
 from millstream.server.connection import Connection
 from millstream.server.memory import RequestMemory
 from millstream.server.metrics import RequestMetrics
@@ -27,7 +26,7 @@ from millstream.server.metrics_endpoint import MetricsEndpoint
 if TYPE_CHECKING:
     from millstream.broker.configs.settings import Settings
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 IDLE_SWEEP_SECONDS = 5.0
 LISTEN_ERRORS = {

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from millstream.wire.message import ZERO_UUID, Field, Message
+from millstream.wire.message import Field, Message
 
 M = TypeVar("M", bound=Message)
 Part = Any
@@ -50,7 +50,7 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int) -> list[Part]:
     """As `encode`, but not yet joined: `records` stay the objects they are."""
     parts: list[Part] = []
-    writer_for(type(message), version, _is_flexible(type(message), version))(message, parts.append)
+    writer_for(type(message), version, is_flexible(type(message), version))(message, parts.append)
     return parts
 
 
@@ -65,7 +65,7 @@ def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
 def decode_prefix(cls: type[M], data: bytes | memoryview, version: int, position: int = 0) -> tuple[M, int]:
     """The message that starts at `position`, and where it ends. Byte fields of type `records` are views of `data`."""
     view = data if isinstance(data, memoryview) else memoryview(data)
-    read = reader_for(cls, version, _is_flexible(cls, version))
+    read = reader_for(cls, version, is_flexible(cls, version))
     try:
         return read(view, position, len(view))
     except (struct.error, IndexError) as error:
@@ -74,7 +74,8 @@ def decode_prefix(cls: type[M], data: bytes | memoryview, version: int, position
         raise MalformedMessage(f"{cls.__name__} v{version} has a string that is not UTF-8") from error
 
 
-def _is_flexible(cls: type[Message], version: int) -> bool:
+def is_flexible(cls: type[Message], version: int) -> bool:
+    """Whether a version has compact lengths and tagged fields (KIP-482), and its header as well."""
     return cls.FLEXIBLE[0] <= version <= cls.FLEXIBLE[1]
 
 
@@ -470,6 +471,3 @@ def _read_tags(source: _Source, fields: list[Field], version: int) -> None:
         source.add(3, f"{'if' if index == 0 else 'elif'} tag == {field.tag}:")
         _read_field(source, 4, field, version, True)
     source.add(3, "p = stop")
-
-
-__all__ = ["MalformedMessage", "ZERO_UUID", "decode", "decode_prefix", "encode", "encode_parts"]

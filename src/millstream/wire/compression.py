@@ -151,11 +151,10 @@ def _compress_lz4(data: bytes, level: int) -> bytes:
     parts = [_LZ4_HEADER]
     for start in range(0, len(data), _LZ4_BLOCK):
         block = data[start : start + _LZ4_BLOCK]
-        packed = bytes(cramjam.lz4.compress_block(block, mode="high_compression", compression=level, store_size=False))
-        if len(packed) < len(block):
-            parts += (_UINT32_LE.pack(len(packed)), packed)
-        else:
-            parts += (_UINT32_LE.pack(len(block) | _LZ4_RAW_BLOCK), block)
+        # The library heeds the level in frames only: the block is taken out of a frame of its own.
+        frame = bytes(cramjam.lz4.compress(block, level))
+        size = _UINT32_LE.unpack_from(frame, len(_LZ4_HEADER))[0] & ~_LZ4_RAW_BLOCK
+        parts.append(frame[len(_LZ4_HEADER) : len(_LZ4_HEADER) + 4 + size])
     parts.append(_LZ4_END)
     return b"".join(parts)
 

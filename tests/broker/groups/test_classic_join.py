@@ -9,19 +9,25 @@ from millstream.wire.messages.join_group import JoinGroupRequest, JoinGroupReque
 from support.group_coordinator import Groups, subscription
 
 
-def test_a_new_member_is_first_given_its_member_id() -> None:
-    groups = Groups()
+def ask_for_member_id(groups: Groups, *, session_ms: int = 10_000) -> JoinGroupResponse:
+    """The first JoinGroup of a new member, and nothing after it."""
     answers: list[JoinGroupResponse] = []
     request = JoinGroupRequest(
         group_id="g",
-        session_timeout_ms=10_000,
+        session_timeout_ms=session_ms,
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
     )
     groups.coordinator.join_group(request, RequestContext(api_version=4, client_id="me"), answers.append)
-    assert answers[0].error_code == ErrorCode.MEMBER_ID_REQUIRED
-    assert answers[0].member_id.startswith("me-")
+    return answers[0]
+
+
+def test_a_new_member_is_first_given_its_member_id() -> None:
+    groups = Groups()
+    pending = ask_for_member_id(groups)
+    assert pending.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert pending.member_id.startswith("me-")
     assert groups.state() == "Empty"
 
 
@@ -34,32 +40,16 @@ def test_before_version_4_a_new_member_joins_at_once() -> None:
 
 def test_a_pending_member_that_does_not_come_back_is_forgotten_after_its_session() -> None:
     groups = Groups()
-    answers: list[JoinGroupResponse] = []
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-    )
-    groups.coordinator.join_group(request, RequestContext(api_version=4, client_id="me"), answers.append)
+    pending = ask_for_member_id(groups)
     groups.timer.advance(10_000)
-    late = groups.join(member=answers[0].member_id)
+    late = groups.join(member=pending.member_id)
     assert late.response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_rebalance_waits_for_pending_members() -> None:
     groups = Groups()
     (a,) = groups.stable("a")
-    answers: list[JoinGroupResponse] = []
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=6_000,
-        rebalance_timeout_ms=60_000,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
-    )
-    groups.coordinator.join_group(request, RequestContext(api_version=4, client_id="p"), answers.append)
+    ask_for_member_id(groups, session_ms=6_000)
     rejoin = groups.join(member=a.member_id)
     assert rejoin.waits
     groups.timer.advance(6_000)
@@ -281,3 +271,28 @@ def test_a_sync_that_is_repeated_while_it_waits_is_answered_once() -> None:
     assert first.response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     groups.sync(leader, {follower.member_id: b"x"})
     assert second.response.assignment == b"x"
+
+
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
+    groups = Groups()
+    answers: list[JoinGroupResponse] = []
+    twice = [JoinGroupRequestProtocol(name="range", metadata=b"a"), JoinGroupRequestProtocol(name="range")]
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=twice,
+    )
+    groups.coordinator.join_group(request, RequestContext(api_version=3), answers.append)
+    other = groups.join(client="b", version=3)
+    groups.timer.advance(6_000)
+    assert answers[0].protocol_name == other.response.protocol_name == "range"
+
+
+def test_a_pending_member_cannot_turn_into_a_static_one() -> None:
+    groups = Groups()
+    pending = ask_for_member_id(groups)
+    odd = groups.join(member=pending.member_id, instance="i")
+    assert odd.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.join(member=pending.member_id).waits

@@ -218,6 +218,8 @@ def test_close_answers_everybody_and_stops_all_clocks() -> None:
     assert groups.timer.pending() == 0
     assert groups.join(client="c").response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert groups.describe().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (described,) = groups.coordinator.consumer_group_describe(["g"])
+    assert described.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_no_initial_delay_if_it_is_set_to_nothing() -> None:

@@ -116,6 +116,20 @@ def test_when_no_static_member_rejoins_the_group_waits_on() -> None:
     assert {join.response.generation_id for join in back} == {2}
 
 
+def test_a_replacement_inherits_the_duty_to_sync_and_its_clock() -> None:
+    groups = Groups()
+    a = groups.join(client="a", instance="a", session_ms=1_800_000)
+    b = groups.join(client="b", instance="b", session_ms=1_800_000)
+    groups.timer.advance(6_000)
+    leader, follower = (a.response, b.response) if a.response.members else (b.response, a.response)
+    groups.sync(leader, {})
+    name = follower.member_id[0]
+    back = groups.join(client=name, instance=name, session_ms=1_800_000).response
+    assert groups.sync(back, instance=name).response.error_code == ErrorCode.NONE
+    groups.timer.advance(120_000)
+    assert groups.state() == "Stable"
+
+
 def newcomer_id(groups: Groups, known: set[str]) -> str:
     (found,) = {member.member_id for member in groups.describe().members} - known
     return found

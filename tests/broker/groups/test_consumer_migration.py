@@ -2,9 +2,13 @@
 
 import struct
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as example_settings
+from hypothesis import strategies as st
 
 from millstream.broker.context import RequestContext
 from millstream.broker.groups.consumer_embedded_protocol import read_assignment
@@ -140,6 +144,10 @@ def classic_group(world: World, shares: list[set[Partition]], **options: Any) ->
     return members
 
 
+def shares(classic: list[ClassicConsumer], consumers: list[Member]) -> list[set[Partition]]:
+    return [*(member.owned for member in classic), *(member.owned for member in consumers)]
+
+
 def settle(world: World, classic: list[ClassicConsumer], consumers: list[Member]) -> None:
     for _ in range(10):
         world.timer.advance(1_100)
@@ -147,7 +155,7 @@ def settle(world: World, classic: list[ClassicConsumer], consumers: list[Member]
             assert consumer.beat() is E.NONE
         for member in classic:
             member.beat()
-        owned = [partition for each in (*classic, *consumers) for partition in each.owned]
+        owned = [partition for share in shares(classic, consumers) for partition in share]
         assert len(owned) == len(set(owned))
     assert world.state() == "Stable"
 
@@ -194,7 +202,7 @@ class TestUpgrade:
         assert classic[0].heartbeat() is E.REBALANCE_IN_PROGRESS
         settle(world, classic, [a])
         assert set().union(a.owned, *(member.owned for member in classic)) == world.partitions("t")
-        assert sorted(len(each.owned) for each in (*classic, a)) == [1, 1, 2]
+        assert sorted(map(len, shares(classic, [a]))) == [1, 1, 2]
 
     def test_a_restart_in_the_middle(self) -> None:
         world = World()
@@ -425,3 +433,41 @@ class TestDowngrade:
         member.synced(member.send_sync().response)
         assert member.owned == world.partitions("t")
         assert member.heartbeat() is E.NONE
+
+
+@example_settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_random_life_of_a_mixed_group(seed: int) -> None:
+    """Members of both protocols come, go and are slow. One consumer stays, so that the group remains what it is."""
+    random = Random(seed)
+    world = World({"t": 5})
+    classic: list[ClassicConsumer] = []
+    consumers = [world.member("stays", "t")]
+    consumers[0].join()
+    for number in range(60):
+        world.timer.advance(random.choice((0, 100, 600)))
+        what = random.random()
+        if what < 0.1 and len(classic) < 4:
+            classic.append(ClassicConsumer(world, "t"))
+            classic[-1].rejoin()
+        elif what < 0.2 and len(consumers) < 4:
+            consumers.append(world.member(f"m{number}", "t"))
+            consumers[-1].join()
+        elif what < 0.25 and classic:
+            classic.pop(random.randrange(len(classic))).leave()
+        elif what < 0.3 and len(consumers) > 1:
+            consumers.pop(random.randrange(1, len(consumers))).leave()
+        elif what < 0.35:
+            before = world.snapshot()
+            world.restart(compacted=random.random() < 0.5)
+            assert world.snapshot() == before
+        elif what < 0.65 and classic:
+            random.choice(classic).beat()
+        else:
+            assert random.choice(consumers).beat() is E.NONE
+        owned = [partition for share in shares(classic, consumers) for partition in share]
+        assert len(owned) == len(set(owned))
+    settle(world, classic, consumers)
+    sizes = [len(share) for share in shares(classic, consumers)]
+    assert sum(sizes) == 5
+    assert max(sizes) - min(sizes) <= 1

@@ -191,7 +191,7 @@ class Life:
         assert self.world.snapshot() == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_life(seed: int) -> None:
     Life(seed).run(steps=80)

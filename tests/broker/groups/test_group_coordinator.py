@@ -3,7 +3,6 @@
 import pytest
 
 from millstream.broker.context import RequestContext
-from millstream.broker.coordinator_log import KeyValue
 from millstream.broker.groups.config import GroupConfig
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.consumer_group_heartbeat import (
@@ -256,13 +255,6 @@ def test_an_empty_group_remembers_since_when() -> None:
     groups = groups.restarted()
     groups.timer.advance(600_000)
     assert groups.coordinator.group_ids() == []
-
-
-def test_records_of_unknown_types_are_passed_over() -> None:
-    groups = Groups()
-    groups.commit({T0: 1})
-    groups.log.append(0, [KeyValue(b"\x00\x0b\x00\x01s", b"\x00\x00")])
-    assert groups.restarted().offsets() == {T0: 1}
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------

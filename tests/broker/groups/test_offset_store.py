@@ -85,7 +85,7 @@ class Model:
         return {commit.place for commit, state in self._history if commit.group == group and state == "pending"}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=300)
 @given(_steps)
 def test_the_store_does_as_the_model(steps: list[Step]) -> None:
     groups = Groups()

@@ -1,4 +1,7 @@
+from functools import partial
+
 import pytest
+
 from millstream.broker.transactions.metadata import ProducerIdAndEpoch, TransactionMetadata
 from millstream.broker.transactions.states import TransactionState
 from millstream.wire.errors import ErrorCode, KafkaError
@@ -68,8 +71,8 @@ def test_v2_bumps_the_epoch_and_answers_a_retry_with_it(harness: Harness, commit
         assert bumped == _next(producer)
         assert harness.markers.take() == [Marker(A, bumped, committed), Marker(B, bumped, committed)]
         assert harness.end(producer, committed) == bumped
-        assert error_of(lambda old=producer: harness.end(old, not committed)) is INVALID
-        assert error_of(lambda old=producer: harness.add(old, A)) is FENCED
+        assert error_of(partial(harness.end, producer, not committed)) is INVALID
+        assert error_of(partial(harness.add, producer, A)) is FENCED
         assert harness.markers.take() == []
         producer = bumped
 
@@ -165,9 +168,8 @@ def test_a_decided_transaction_is_completed_as_soon_as_the_storage_allows(harnes
     assert [marker.partition for marker in harness.markers.take()] == [B]
     assert harness.state().state is TransactionState.PREPARE_COMMIT
     assert harness.state().partitions == {A}
-    retries = (harness.end, harness.add)
-    for call in retries:
-        assert error_of(lambda call=call: call(producer, version=version)) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert error_of(lambda: harness.end(producer, version=version)) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert error_of(lambda: harness.add(producer, version=version)) is ErrorCode.CONCURRENT_TRANSACTIONS
     harness.timer.advance(5_000)
     assert harness.state().state is TransactionState.PREPARE_COMMIT
     harness.markers.failing.clear()

@@ -1,4 +1,5 @@
 import pytest
+
 from millstream.broker.transactions.config import TransactionConfig
 from millstream.broker.transactions.metadata import NO_TIMEOUT, ProducerIdAndEpoch, TransactionMetadata
 from millstream.broker.transactions.states import TransactionState
@@ -126,7 +127,7 @@ def test_an_old_epoch_of_an_exhausted_producer_is_an_error_as_in_kafka(harness: 
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_it_is_fenced_and_aborted_before_the_next_instance_gets_its_epoch(level: int) -> None:
-    harness = Harness(TransactionConfig(transaction_version=level))
+    harness = Harness(transaction_version=level)
     zombie = harness.init()
     harness.add(zombie, A, version=level)
     assert error_of(harness.init) is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -140,7 +141,7 @@ def test_it_is_fenced_and_aborted_before_the_next_instance_gets_its_epoch(level:
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_also_in_the_last_epoch(level: int) -> None:
-    harness = Harness(TransactionConfig(transaction_version=level))
+    harness = Harness(transaction_version=level)
     zombie = _at_epoch(harness, LAST)
     harness.add(zombie, A)
     assert error_of(harness.init) is ErrorCode.CONCURRENT_TRANSACTIONS

@@ -1,4 +1,5 @@
 import pytest
+
 from millstream.broker.transactions.producer_ids import BLOCK_SIZE, ProducerIds
 from millstream.wire.errors import ErrorCode, KafkaError
 from support.transactions import ProducerIdBlocks

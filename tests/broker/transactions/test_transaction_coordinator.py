@@ -1,6 +1,7 @@
 """What the other test files do not cover: partitions, verification, time, restarts, queries."""
 
 import pytest
+
 from millstream.broker.coordinator_log import KeyValue
 from millstream.broker.transactions.config import TransactionConfig
 from millstream.broker.transactions.coordinator import TransactionCoordinator
@@ -38,7 +39,8 @@ def test_the_first_partition_begins_the_transaction(harness: Harness) -> None:
     harness.timer.advance(500)
     harness.add(producer, B)
     state = harness.state()
-    assert (state.state, state.partitions, state.start_ms) == (TransactionState.ONGOING, {A, B}, began)
+    assert state.partitions == {A, B}
+    assert (state.state, state.start_ms) == (TransactionState.ONGOING, began)
     assert state.last_update_ms == began + 500
     harness.add(harness.end(producer), A)
     assert harness.state().start_ms == began + 500
@@ -90,7 +92,8 @@ def test_transactions_v2_add_it_on_the_way(harness: Harness) -> None:
     producer = harness.init()
     assert harness.coordinator.verify_partition("t", *producer, [A, B], ADD) == {}
     state = harness.state()
-    assert (state.state, state.partitions, state.client_transaction_version) == (TransactionState.ONGOING, {A, B}, 2)
+    assert state.partitions == {A, B}
+    assert (state.state, state.client_transaction_version) == (TransactionState.ONGOING, 2)
 
 
 @pytest.mark.parametrize("operation", TransactionSupportedOperation)
@@ -254,7 +257,7 @@ def test_a_compacted_log_tells_the_same(harness: Harness) -> None:
 
 def test_records_that_cannot_be_read_do_not_keep_the_others_from_loading(harness: Harness) -> None:
     harness.init()
-    key, value = encode_record(harness.state(), 2)
+    value = encode_record(harness.state(), 2).value
     assert value is not None
     harness.log.append(
         harness.log.partition_for("t"),
@@ -313,3 +316,21 @@ def test_states_that_do_not_exist_are_named(harness: Harness) -> None:
     harness.init()
     listing = harness.coordinator.list_transactions(states=["Nonsense", "Dead"])
     assert (listing.transactions, listing.unknown_states) == ([], ["Nonsense"])
+
+
+def test_the_config_may_change_while_it_runs(harness: Harness) -> None:
+    assert error_of(lambda: harness.init(timeout_ms=900_001)) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    harness.coordinator.config = TransactionConfig(transaction_max_timeout_ms=1_000_000)
+    assert harness.init(timeout_ms=900_001) == (0, 0)
+
+
+def test_the_format_of_the_log_follows_the_feature_level(harness: Harness) -> None:
+    versions = []
+    for harness.transaction_version in (0, 1, 2):
+        harness.init()
+        value = harness.log.records()[-1].value
+        assert value is not None
+        versions.append(value[:2])
+    assert versions == [b"\0\0", b"\0\1", b"\0\1"]
+    harness.crash()
+    assert harness.init() == (0, 3)

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from millstream.broker.coordinator_log import KeyValue
 from millstream.broker.transactions.metadata import TransactionMetadata
 from millstream.broker.transactions.records import decode_record, encode_key, encode_record

@@ -26,4 +26,8 @@ def test_every_state_is_in_the_table() -> None:
 
 
 def test_only_states_without_an_open_transaction_expire() -> None:
-    assert [state.text for state in TransactionState if state.may_expire] == ["Empty", "CompleteCommit", "CompleteAbort"]
+    assert [state.text for state in TransactionState if state.may_expire] == [
+        "Empty",
+        "CompleteCommit",
+        "CompleteAbort",
+    ]

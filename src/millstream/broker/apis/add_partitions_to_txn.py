@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
 from millstream.broker.topics import is_internal
-from millstream.broker.transactions.metadata import TopicPartition
+from millstream.broker.transactions.metadata import LATEST_TRANSACTION_VERSION, TopicPartition
 from millstream.broker.transactions.verification import error_for_client
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.add_partitions_to_txn import (
@@ -91,7 +91,8 @@ def _added(
     who = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
     if transaction.verify_only:
         return dict.fromkeys(broker.transactions.find_unverified(*who, partitions), ErrorCode.TRANSACTION_ABORTABLE)
-    broker.transactions.add_partitions(*who, partitions, 2 if api_version > LAST_CLIENT_VERSION else 0)
+    version = LATEST_TRANSACTION_VERSION if api_version > LAST_CLIENT_VERSION else 0
+    broker.transactions.add_partitions(*who, partitions, version)
     return {}
 
 

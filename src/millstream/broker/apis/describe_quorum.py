@@ -41,8 +41,12 @@ def describe_quorum(broker: Broker, request: DescribeQuorumRequest, context: Req
                 ResponseTopicData(
                     topic_name=name,
                     partitions=[
-                        ResponsePartitionData(partition_index=i, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                        for i in indexes
+                        ResponsePartitionData(
+                            partition_index=index,
+                            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                            error_message="Only the metadata topic has a quorum",
+                        )
+                        for index in indexes
                     ],
                 )
                 for name, indexes in asked

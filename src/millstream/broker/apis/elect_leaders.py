@@ -43,7 +43,11 @@ def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: Request
                 partition_result=[
                     _elect(broker, wanted.topic, index)
                     if known
-                    else PartitionResult(partition_id=index, error_code=ErrorCode.INVALID_REQUEST)
+                    else PartitionResult(
+                        partition_id=index,
+                        error_code=ErrorCode.INVALID_REQUEST,
+                        error_message="Unknown type of election",
+                    )
                     for index in wanted.partitions
                 ],
             )
@@ -57,4 +61,5 @@ def _elect(broker: Broker, topic: str, index: int) -> PartitionResult:
         message = f"There is no partition {topic}-{index}"
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return PartitionResult(partition_id=index, error_code=code, error_message=message)
-    return PartitionResult(partition_id=index, error_code=ErrorCode.ELECTION_NOT_NEEDED, error_message=None)
+    code, message = ErrorCode.ELECTION_NOT_NEEDED, "The partition has the leader it should have"
+    return PartitionResult(partition_id=index, error_code=code, error_message=message)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
+from millstream.broker.transactions.metadata import LATEST_TRANSACTION_VERSION
 from millstream.broker.transactions.verification import error_for_client
 from millstream.wire.errors import KafkaError
 from millstream.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -29,13 +30,14 @@ FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 @api(EndTxnRequest, versions=(0, 5))
 def end_txn(broker: Broker, request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
+    bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP
     try:
         producer = broker.transactions.end_txn(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             request.committed,
-            client_transaction_version=2 if context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP else 0,
+            client_transaction_version=LATEST_TRANSACTION_VERSION if bumps else 0,
         )
     except KafkaError as error:
         code = error_for_client(error.code, knows_fencing=context.api_version >= FIRST_VERSION_WITH_FENCING)

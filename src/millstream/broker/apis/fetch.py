@@ -106,9 +106,12 @@ class _Attempt:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition is not None:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif isinstance(topic, bytes) and topics.get_by_id(topic) is None:
+        elif isinstance(topic, bytes) and topics.get_by_id(topic) is None and not self._was_there(key):
             code = ErrorCode.UNKNOWN_TOPIC_ID
         self.answers[key] = _failed(index, code)
+
+    def _was_there(self, key: Key) -> bool:
+        return self.session is not None and self.session.has_found(key)
 
     def read(self) -> bool:
         """Reads every partition; whether the response is complete, so that there is nothing to wait for."""

@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: sets, deletes, appends to and subtracts from single configs (KIP-339), and sets log levels.
 
-Departures from Apache Kafka: none known.
+Departures from Apache Kafka: an operation that does not exist is INVALID_REQUEST, not UNKNOWN_SERVER_ERROR.
 
 - v0: as said. v1: flexible.
 """

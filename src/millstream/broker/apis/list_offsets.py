@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from millstream.broker.apis.registry import api
 from millstream.log.fetch import Isolation
 from millstream.log.offset_lookup import (
+    EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
+    LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
     fetch_offset,
@@ -34,7 +36,15 @@ if TYPE_CHECKING:
     from millstream.broker.broker import Broker
     from millstream.broker.context import RequestContext
 
-FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NO_VERSION = 1 << 15
+FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 @api(ListOffsetsRequest, versions=(1, 11))
@@ -46,7 +56,7 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
         try:
             if counts[topic, wanted.partition_index] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition is named twice")
-            if wanted.timestamp < 0 and context.api_version < FIRST_VERSION.get(wanted.timestamp, 0):
+            if wanted.timestamp < 0 and context.api_version < FIRST_VERSION.get(wanted.timestamp, NO_VERSION):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
             return _offset(broker, topic, wanted, isolation)
         except KafkaError as error:

@@ -1,7 +1,7 @@
 """ListTransactions: the transactional ids of this coordinator, filtered.
 
-Departures from Apache Kafka: the pattern is a regular expression of Python, which differs from Java's in rarely used
-corners (`\\Q...\\E`, `\\p{...}`); one that Python cannot read is INVALID_REGULAR_EXPRESSION.
+Departure from Apache Kafka: the pattern is an expression of RE2, which lacks what Java's can do beyond regular
+languages (back-references, look-around); one that RE2 cannot read is INVALID_REGULAR_EXPRESSION.
 
 - v0: KIP-664. v1: filter by duration (KIP-994). v2: filter by a pattern of the transactional id (KIP-1152).
 """

@@ -120,13 +120,14 @@ class _Attempt:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{topic} wants {partition.topic.min_insync_replicas} in-sync replicas, and there is 1",
             )
-        if header is not None and header.is_transactional:
+        transactional = header is not None and header.is_transactional
+        if header is not None and transactional:
             self._join_transaction(topic, data.index, header)
         info = partition.log.append(
             records,
             origin=AppendOrigin.CLIENT,
             leader_epoch=partition.leader_epoch,
-            supports_epoch_bump=self.context.api_version >= FIRST_VERSION_OF_TRANSACTIONS_V2,
+            supports_epoch_bump=transactional and self.context.api_version >= FIRST_VERSION_OF_TRANSACTIONS_V2,
         )
         return self._appended(partition.log, data.index, info)
 

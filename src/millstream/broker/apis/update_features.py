@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
 from millstream.broker.features import SAFE_DOWNGRADE, UPGRADE
-from millstream.wire.errors import KafkaError
+from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -35,5 +35,5 @@ def update_features(broker: Broker, request: UpdateFeaturesRequest, context: Req
         broker.features.update(updates, validate_only=request.validate_only)
     except KafkaError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=f"Nothing was changed. {error.message}")
-    results = [UpdatableFeatureResult(feature=name, error_message=None) for name in updates]
+    results = [UpdatableFeatureResult(feature=name, error_message=ErrorCode.NONE.name) for name in updates]
     return UpdateFeaturesResponse(error_message=None, results=results if context.api_version <= 1 else [])

@@ -99,8 +99,8 @@ def apply_operation(kind: ResourceType, current: dict[str, str], name: str, oper
     elif operation in (Operation.APPEND, Operation.SUBTRACT):
         config = CONFIGS[kind].get(name)
         if config is None or config.type is not ConfigType.LIST:
-            code = ErrorCode.INVALID_REQUEST if kind is ResourceType.BROKER else ErrorCode.INVALID_CONFIG
-            raise KafkaError(code, f"{name} is not a list, so nothing can be added to it or taken from it")
+            message = f"{name} is not a list, so nothing can be added to it or taken from it"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         items = [item for item in current.get(name, config.default or "").split(",") if item]
         for item in (value or "").split(","):
             if operation == Operation.APPEND and item not in items:

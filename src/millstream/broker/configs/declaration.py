@@ -235,13 +235,13 @@ def render(value: Value) -> str | None:
 
 
 def java_double(value: float) -> str:
-    """Java's text of a double: digits as Python chooses them, but the exponent is E308, never e+308."""
+    """Java's text of a double: Python's digits, but with an exponent from 1.0E7 on and below 0.001."""
     text = repr(value)
-    if "e" not in text:
-        if 0 < abs(value) < 1e-3 or 1e7 <= abs(value) < float("inf"):
-            mantissa, exponent = f"{value:.16e}".split("e")
-            digits = repr(float(mantissa))
-            return f"{digits}E{int(exponent)}"
+    if value == 0 or 1e-3 <= abs(value) < 1e7 or not text.lstrip("-")[0].isdigit():
         return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(text, text)
-    mantissa, exponent = text.split("e")
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    mantissa, _, exponent = text.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = len(whole) - (len(whole + fraction) - len(digits)) - 1 + int(exponent or 0)
+    digits = digits.rstrip("0")
+    return f"{'-' * (value < 0)}{digits[0]}.{digits[1:] or '0'}E{power}"

@@ -11,7 +11,6 @@ UNKNOWN_MEMBER_ID.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from uuid import uuid4
 
@@ -33,8 +32,6 @@ from millstream.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 
 MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
-
-log = logging.getLogger(__name__)
 
 
 class ClassicGroups:
@@ -71,7 +68,10 @@ class ClassicGroups:
         elif member_id == UNKNOWN_MEMBER_ID:
             self._join_new(group, request, context, reply)
         elif member_id in group.pending_members:
-            self._add(group, member_id, request, context, reply)
+            if request.group_instance_id is None:
+                self._add(group, member_id, request, context, reply)
+            else:  # static members are never pending: no client does this
+                reply(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, member_id=member_id))
         else:
             try:
                 group.validate_member(member_id, request.group_instance_id)
@@ -126,9 +126,6 @@ class ClassicGroups:
 
     def _rejoin(self, group: ClassicGroup, request: JoinGroupRequest, reply: JoinReply) -> None:
         member = group.members[request.member_id]
-        if group.is_empty():
-            reply(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=member.member_id))
-            return
         unchanged = member.matches(request.protocols)
         if group.state is ClassicState.COMPLETING_REBALANCE and unchanged:
             # Its JoinGroup response may have been lost: the generation has not changed since.

@@ -148,11 +148,6 @@ class ClassicGroup:
         self.cancel_join_timer()
         self.cancel_sync_timer()
 
-    @property
-    def is_simple(self) -> bool:
-        """Known by its offsets alone: whatever group the log speaks of next takes its place."""
-        return self.protocol_type_or_none is None and self.is_empty() and not self.pending_members
-
     # --- timers ----------------------------------------------------------------------------------------------------
 
     def cancel_join_timer(self) -> None:
@@ -244,15 +239,18 @@ class ClassicGroup:
         self.members[new_member_id] = new
         if self.leader == old_member_id:
             self.leader = new_member_id
+        if old_member_id in self.pending_sync:
+            self.pending_sync.remove(old_member_id)
+            self.pending_sync.add(new_member_id)
         if new.group_instance_id is not None:
             self.static_members[new.group_instance_id] = new_member_id
         return new
 
     def _count(self, member: ClassicMember, by: int) -> None:
-        for protocol in member.protocols:
-            self._votes[protocol.name] += by
-            if not self._votes[protocol.name]:
-                del self._votes[protocol.name]
+        for name in {protocol.name for protocol in member.protocols}:
+            self._votes[name] += by
+            if not self._votes[name]:
+                del self._votes[name]
 
     # --- waiting requests ------------------------------------------------------------------------------------------
 

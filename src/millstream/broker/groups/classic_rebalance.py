@@ -14,18 +14,18 @@ generation that is only logged, because after a restart the older generation's m
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from millstream.broker.groups.classic_group import ClassicGroup
 from millstream.broker.groups.classic_states import ClassicState
 from millstream.broker.groups.runtime import GroupRuntime
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ClassicRebalance:
@@ -51,7 +51,7 @@ class ClassicRebalance:
         group.cancel_sync_timer()
         initial = group.is_empty()
         group.transition_to(ClassicState.PREPARING_REBALANCE, self._timer.now_ms())
-        log.info("group %s prepares to rebalance from generation %d: %s", group.group_id, group.generation_id, reason)
+        log.info("rebalance begins", group=group.group_id, generation=group.generation_id, reason=reason)
         if initial:
             delay_ms = self._runtime.config.group_initial_rebalance_delay_ms
             self._delay_initial_join(group, delay_ms, max(group.rebalance_timeout_ms() - delay_ms, 0))
@@ -82,7 +82,7 @@ class ClassicRebalance:
         if group.is_empty():
             self._write_empty(group)
             return
-        log.info("group %s has generation %d with %d members", group.group_id, group.generation_id, len(group.members))
+        log.info("new generation", group=group.group_id, generation=group.generation_id, members=len(group.members))
         for member in list(group.members.values()):
             group.reply_join(member.member_id, group.joined_response(member.member_id))
             self.reschedule_session(group, member.member_id)
@@ -111,11 +111,11 @@ class ClassicRebalance:
         group.join_timer = self._timer.call_later(group.rebalance_timeout_ms(), lambda: self.complete_join(group))
 
     def _write_empty(self, group: ClassicGroup) -> None:
-        log.info("group %s is empty in generation %d", group.group_id, group.generation_id)
+        log.info("group is empty", group=group.group_id, generation=group.generation_id)
         try:
             self._runtime.append(group.group_id, [group.record({})])
         except KafkaError as error:
-            log.warning("group %s: its empty generation could not be written: %s", group.group_id, error)
+            log.warning("empty generation could not be written", group=group.group_id, error=str(error))
 
     # --- sync barrier ----------------------------------------------------------------------------------------------
 

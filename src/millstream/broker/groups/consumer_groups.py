@@ -11,7 +11,6 @@ taken back; Kafka answers UNRELEASED_INSTANCE_ID, which is fatal for the client.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from uuid import uuid4
 
@@ -36,6 +35,7 @@ from millstream.broker.groups.consumer_rebalance import (
 from millstream.broker.groups.consumer_replay import apply_record
 from millstream.broker.groups.consumer_sessions import ConsumerSessions
 from millstream.broker.groups.runtime import GroupRuntime
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.message import Message
 from millstream.wire.messages.consumer_group_describe import DescribedGroup
@@ -48,7 +48,7 @@ from millstream.wire.messages.consumer_group_heartbeat import (
 
 _CLIENT_MAKES_MEMBER_ID_VERSION = 1
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ConsumerGroups:
@@ -119,6 +119,8 @@ class ConsumerGroups:
         if replaced_group is not None:
             self._migration.upgraded(replaced_group, group)
         member = update.member
+        if request.member_epoch == JOIN_EPOCH:
+            log.info("member joins", group=group.group_id, member=member.member_id, epoch=member.member_epoch)
         self._sessions.heard_from(group, member, self._rebalance.session_timeout_ms(group.group_id))
         if update.reconciled:
             self._sessions.watch_revocation(group, member)
@@ -170,8 +172,6 @@ class ConsumerGroups:
             update.changes += self._migration.changes_for(group)
         if previous is not None:
             self._rebalance.replace_static_member(update, previous)
-        if joins:
-            log.info("member %s joins consumer group %s", member_id, group.group_id)
         return update
 
     def _dynamic_member(self, group: ConsumerGroup, member_id: str, joins: bool) -> ConsumerGroupMember:
@@ -206,7 +206,7 @@ class ConsumerGroups:
         if request.member_epoch == STATIC_LEAVE_EPOCH:
             away = member.departed_for_a_while()
             self._rebalance.commit(group.group_id, [consumer_records.current_assignment(group.group_id, away)])
-            log.info("static member %s leaves group %s for a while", member.member_id, group.group_id)
+            log.info("static member leaves for a while", group=group.group_id, member=member.member_id)
         else:
             self._sessions.remove(group, {member.member_id}, "it left")
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)

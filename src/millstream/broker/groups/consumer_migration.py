@@ -13,8 +13,6 @@ is one batch: the tombstones of the old group and the records of the new one.
 
 from __future__ import annotations
 
-import logging
-
 from millstream.broker.groups import consumer_records
 from millstream.broker.groups.classic_group import ClassicGroup
 from millstream.broker.groups.classic_member import ClassicMember
@@ -34,13 +32,14 @@ from millstream.broker.groups.consumer_sessions import ConsumerSessions
 from millstream.broker.groups.consumer_subscriptions import metadata_hash
 from millstream.broker.groups.group import CONSUMER_PROTOCOL_TYPE, Group
 from millstream.broker.groups.runtime import GroupRuntime
+from millstream.logs import get_logger
 from millstream.wire.codec import MalformedMessage
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 from millstream.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 from millstream.wire.messages.sync_group import SyncGroupResponse
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ConsumerMigration:
@@ -147,7 +146,7 @@ class ConsumerMigration:
         for member in group.members.values():
             if member.classic_member_metadata is not None:
                 self._sessions.heard_from(group, member, member.classic_member_metadata.session_timeout_ms)
-        log.info("classic group %s is a consumer group now", group.group_id)
+        log.info("classic group became a consumer group", group=group.group_id, epoch=group.group_epoch)
 
     # --- downgrade ---------------------------------------------------------------------------------------------------
 
@@ -165,7 +164,7 @@ class ConsumerMigration:
         try:
             classic = self._classic_group(group, rest)
         except (MalformedMessage, ValueError) as error:
-            log.warning("consumer group %s cannot be made a classic one: %s", group.group_id, error)
+            log.warning("consumer group cannot become a classic one", group=group.group_id, error=str(error))
             return False
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
         self._runtime.append(group.group_id, [*group.tombstones(), classic.record(assignments)])
@@ -173,7 +172,7 @@ class ConsumerMigration:
         self._runtime.groups[group.group_id] = classic
         for member_id in classic.members:
             self._classic_rebalance.reschedule_session(classic, member_id)
-        log.info("consumer group %s is a classic group now", group.group_id)
+        log.info("consumer group became a classic group", group=group.group_id, generation=classic.generation_id)
         if rebalance:
             self._classic_rebalance.prepare(classic, "it was a consumer group")
         return True

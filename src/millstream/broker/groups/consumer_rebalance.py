@@ -15,7 +15,6 @@ expression is resolved at once, and newly created topics are looked at after one
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -35,6 +34,7 @@ from millstream.broker.groups.consumer_subscriptions import (
 )
 from millstream.broker.groups.group import Group
 from millstream.broker.groups.runtime import GroupRuntime
+from millstream.logs import get_logger
 from millstream.wire.messages.consumer_group_heartbeat import RequestTopicPartitions
 
 _MIN_RESOLUTION_INTERVAL_MS = 1_000
@@ -42,7 +42,7 @@ _MIN_RESOLUTION_INTERVAL_MS = 1_000
 GroupSetting = Callable[[str, str], int | None]
 """Group id and name of a dynamic group config, such as `consumer.session.timeout.ms`; None: it is not set."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def no_group_setting(group_id: str, name: str) -> int | None:
@@ -84,7 +84,8 @@ class ConsumerRebalance:
         self._runtime = runtime
         self._setting = setting
         self._patterns = PatternCache()
-        self._topics_version = runtime.timer.now_ms()
+        self._topics_version = 1
+        """Counts changes of topics since the start; a group that was replayed is at 0, so its expressions are due."""
 
     # --- settings and topics -----------------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class ConsumerRebalance:
     def topics_changed(self, names: Iterable[str]) -> None:
         """Topics were created, got more partitions or were deleted: groups find out with their next heartbeat."""
         changed = set(names)
-        self._topics_version = max(self._topics_version + 1, self._runtime.timer.now_ms())
+        self._topics_version += 1
         for group in self._runtime.groups.values():
             if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.subscribed_topics()):
                 group.needs_metadata_refresh = True
@@ -231,9 +232,7 @@ class ConsumerRebalance:
             specs[member.member_id] = MemberSpec(ids_by_names[names], last, member.instance_id)
         assignor = self._preferred_assignor(members.values())
         assignments = ASSIGNORS[assignor](GroupSpec(specs, self._partition_counts(ids_by_names.values())))
-        log.info(
-            "group %s has a new target assignment by %s for epoch %d", group.group_id, assignor, update.group_epoch
-        )
+        log.info("new target assignment", group=group.group_id, epoch=update.group_epoch, assignor=assignor)
         for each_id, assignment in assignments.items():
             if assignment != group.target_assignment.get(each_id):
                 update.changes.append(consumer_records.target_assignment(group.group_id, each_id, assignment))

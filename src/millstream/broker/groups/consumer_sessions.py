@@ -6,7 +6,6 @@ written, because what is in memory is never ahead of the log.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from millstream.broker.groups.consumer_group import ConsumerGroup
@@ -15,11 +14,12 @@ from millstream.broker.groups.consumer_rebalance import ConsumerRebalance
 from millstream.broker.groups.consumer_states import MemberState
 from millstream.broker.groups.consumer_timers import TimerKind
 from millstream.broker.groups.runtime import GroupRuntime
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 
 _RETRY_MS = 500
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ConsumerSessions:
@@ -49,7 +49,7 @@ class ConsumerSessions:
             return
         if not self.downgrade(group, gone):
             self._rebalance.commit(group.group_id, self._rebalance.changes_without(group, gone))
-        log.info("consumer group %s lost %s: %s", group.group_id, ", ".join(sorted(gone)), reason)
+        log.info("members removed", group=group.group_id, members=sorted(gone), reason=reason)
 
     # --- clocks ------------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class ConsumerSessions:
             try:
                 self.remove(group, {member_id}, reason)
             except KafkaError as error:
-                log.warning("cannot remove %s from group %s yet: %s", member_id, group.group_id, error)
+                log.warning("member cannot be removed yet", group=group.group_id, member=member_id, error=str(error))
                 group.timers.set(member_id, kind, self._runtime.timer.call_later(_RETRY_MS, expire))
 
         group.timers.set(member_id, kind, self._runtime.timer.call_later(delay_ms, expire))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from millstream.broker.groups.consumer_member import ConsumerGroupMember
 from millstream.broker.groups.group import TopicsView
-from millstream.broker.groups.regular_expressions import InvalidRegularExpression, TopicPattern
+from millstream.broker.regular_expressions import InvalidRegularExpression, Pattern
 from millstream.wire.errors import ErrorCode, KafkaError
 
 
@@ -66,14 +66,14 @@ class PatternCache:
     _CAPACITY = 256
 
     def __init__(self) -> None:
-        self._patterns: dict[str, TopicPattern] = {}
+        self._patterns: dict[str, Pattern] = {}
 
-    def pattern(self, expression: str) -> TopicPattern:
+    def pattern(self, expression: str) -> Pattern:
         """INVALID_REGULAR_EXPRESSION if there is no such expression."""
         pattern = self._patterns.get(expression)
         if pattern is None:
             try:
-                pattern = TopicPattern(expression)
+                pattern = Pattern(expression)
             except InvalidRegularExpression as error:
                 raise KafkaError(
                     ErrorCode.INVALID_REGULAR_EXPRESSION,

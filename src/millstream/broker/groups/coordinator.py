@@ -16,14 +16,12 @@ Not here: whether topics exist and which fields a version has (`broker.apis`).
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from millstream.broker.context import RequestContext
-from millstream.broker.coordinator_log import CoordinatorLog, KeyValue, ReplayedMarker
-from millstream.broker.groups import records
+from millstream.broker.coordinator_log import CoordinatorLog
 from millstream.broker.groups.classic import ClassicGroups
 from millstream.broker.groups.classic_group import ClassicGroup, JoinReply, SyncReply
 from millstream.broker.groups.config import GroupConfig
@@ -31,10 +29,12 @@ from millstream.broker.groups.consumer_group import ConsumerGroup
 from millstream.broker.groups.consumer_groups import ConsumerGroups
 from millstream.broker.groups.consumer_rebalance import GroupSetting
 from millstream.broker.groups.group import UNKNOWN_MEMBER_ID, Group, PartitionValidator, TopicsView
+from millstream.broker.groups.loading import LogReplay
 from millstream.broker.groups.offset_store import CommittedOffset
 from millstream.broker.groups.offsets import Offsets
 from millstream.broker.groups.runtime import GroupRuntime
 from millstream.broker.timer import Timer, TimerHandle
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from millstream.wire.messages.consumer_group_heartbeat import (
@@ -42,12 +42,6 @@ from millstream.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from millstream.wire.messages.describe_groups import DescribedGroup
-from millstream.wire.messages.group_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
 from millstream.wire.messages.heartbeat import HeartbeatRequest
 from millstream.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from millstream.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
@@ -61,7 +55,7 @@ from millstream.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, T
 NEW_ERRORS_VERSION_OF_OFFSET_COMMIT = 9
 NOT_FOUND_VERSION_OF_DESCRIBE_GROUPS = 6
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class GroupMetrics(NamedTuple):
@@ -98,16 +92,9 @@ class GroupCoordinator:
     def load(self, partitions: Iterable[int] | None = None) -> None:
         """Replays the log (by default all its partitions), gives the members their time, and begins to serve."""
         source = self._runtime.log
+        replay = LogReplay(source, self._classic, self._consumer, self._offsets)
         for partition in range(source.partition_count()) if partitions is None else partitions:
-            for entry in source.replay(partition):
-                if isinstance(entry, ReplayedMarker):
-                    self._offsets.store.end_transaction(
-                        partition, entry.producer.producer_id, committed=entry.committed
-                    )
-                    continue
-                producer_id = None if entry.producer is None else entry.producer.producer_id
-                for index, record in enumerate(entry.records):
-                    self._replay(partition, entry.base_offset + index, record, producer_id)
+            replay.replay(partition)
         for group_id in self._offsets.store.groups():
             if group_id not in self._runtime.groups:  # deleted in the log, but not its offsets: they must expire
                 self._classic.new_group(group_id)
@@ -118,23 +105,6 @@ class GroupCoordinator:
                 self._consumer.loaded(group)
         self._active = True
         self._schedule_expiry()
-
-    def _replay(self, partition: int, offset: int, record: KeyValue, producer_id: int | None) -> None:
-        decoded = records.decode_record(record)
-        if decoded is None:
-            log.warning(
-                "%s-%d has a record of an unknown type at offset %d", self._runtime.log.topic, partition, offset
-            )
-            return
-        key, value = decoded
-        if isinstance(key, OffsetCommitKey):
-            assert value is None or isinstance(value, OffsetCommitValue)
-            self._offsets.replay(partition, offset, key, value, producer_id)
-        elif isinstance(key, GroupMetadataKey):
-            assert value is None or isinstance(value, GroupMetadataValue)
-            self._classic.replay(key, value)
-        else:
-            self._consumer.replay(key, value)
 
     def close(self) -> None:
         """Answers everybody who waits and stops all clocks."""
@@ -246,6 +216,9 @@ class GroupCoordinator:
             return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
     def consumer_group_describe(self, group_ids: list[str]) -> list[DescribedConsumerGroup]:
+        if not self._active:
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return [DescribedConsumerGroup(group_id=group_id, error_code=error) for group_id in group_ids]
         return self._consumer.describe(group_ids)
 
     # --- offsets ---------------------------------------------------------------------------------------------------
@@ -316,7 +289,7 @@ class GroupCoordinator:
         try:
             self._offsets.remove_topics(dict(topics))
         except KafkaError as error:
-            log.warning("offsets of deleted topics could not be removed: %s", error)
+            log.warning("offsets of deleted topics could not be removed", error=str(error))
         self.on_topics_changed(topics)
 
     def on_topics_changed(self, names: Iterable[str]) -> None:
@@ -399,7 +372,7 @@ class GroupCoordinator:
                 elif offsets:
                     self._offsets.remove(group.group_id, offsets)
             except KafkaError as error:
-                log.warning("expired offsets of group %s could not be removed: %s", group.group_id, error)
+                log.warning("expired offsets could not be removed", group=group.group_id, error=str(error))
         self._schedule_expiry()
 
     # --- metrics ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ A group without members and offsets goes away itself.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 
@@ -56,8 +55,6 @@ from millstream.wire.messages.txn_offset_commit import (
 
 NO_RETENTION_TIME = -1
 INVALID_OFFSET = -1
-
-log = logging.getLogger(__name__)
 
 Change = tuple[OffsetCommitKey, OffsetCommitValue]
 

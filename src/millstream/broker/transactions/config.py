@@ -17,5 +17,3 @@ class TransactionConfig(NamedTuple):
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
     transaction_two_phase_commit_enable: bool = False
     transaction_partition_verification_enable: bool = True
-    transaction_version: int = 2
-    """The finalized level of the feature `transaction.version`: decides the format of the log and how a fence bumps."""

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-import structlog
-
 from millstream.broker.coordinator_log import CoordinatorLog
 from millstream.broker.timer import Timer, TimerHandle
 from millstream.broker.transactions.config import TransactionConfig
@@ -26,6 +24,7 @@ from millstream.broker.transactions.initialization import fence_and_abort, initi
 from millstream.broker.transactions.listing import Listing, list_transactions
 from millstream.broker.transactions.markers import MarkerWriter, TransactionCompletion
 from millstream.broker.transactions.metadata import (
+    LATEST_TRANSACTION_VERSION,
     NO_PRODUCER,
     NO_TIMEOUT,
     ProducerIdAndEpoch,
@@ -42,9 +41,10 @@ from millstream.broker.transactions.verification import (
     error_for_writer,
     operation_of_produce,
 )
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class TransactionCoordinator:
@@ -56,14 +56,19 @@ class TransactionCoordinator:
         markers: MarkerWriter,
         config: TransactionConfig | None = None,
         *,
+        transaction_version: Callable[[], int] = lambda: LATEST_TRANSACTION_VERSION,
         coordinator_epoch: int = 0,
     ) -> None:
+        """`transaction_version` is the finalized level of that feature: it decides the format of the log and how a
+        producer is fenced. What a client speaks, it says with each request."""
         self._log = coordinator_log
         self._timer = timer
         self._producer_ids = producer_ids
-        self._config = config or TransactionConfig()
-        self._store = TransactionStore(coordinator_log, self._config.transaction_version)
+        self._transaction_version = transaction_version
+        self._store = TransactionStore(coordinator_log, transaction_version)
         self._completion = TransactionCompletion(self._store, timer, markers, coordinator_epoch)
+        self.config = config or TransactionConfig()
+        """May be replaced at any time; the intervals count from the next `start`."""
         self._scans: dict[Callable[[], None], TimerHandle] = {}
         self.markers = markers
         """Also for markers that an administrator asks for (WriteTxnMarkers)."""
@@ -80,10 +85,10 @@ class TransactionCoordinator:
     def start(self) -> None:
         """Begins to look for timed-out transactions and idle transactional ids."""
         self._repeat(
-            self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out_transactions
+            self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out_transactions
         )
         self._repeat(
-            self._config.transaction_remove_expired_transaction_cleanup_interval_ms,
+            self.config.transaction_remove_expired_transaction_cleanup_interval_ms,
             self.remove_expired_transactional_ids,
         )
 
@@ -103,7 +108,7 @@ class TransactionCoordinator:
     # --- requests
 
     def partition_for(self, transactional_id: str) -> int:
-        """The partition of the log that owns a transactional id."""
+        """The partition of `__transaction_state` that a transactional id lives in; the topic is made if need be."""
         return self._log.partition_for(transactional_id)
 
     def init_producer_id(
@@ -120,7 +125,7 @@ class TransactionCoordinator:
             return ProducerIdAndEpoch(self._producer_ids.next(), 0)
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        if enable_two_phase_commit and not self._config.transaction_two_phase_commit_enable:
+        if enable_two_phase_commit and not self.config.transaction_two_phase_commit_enable:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is false"
             )
@@ -128,10 +133,10 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a prepared transaction cannot be kept")
         if enable_two_phase_commit:
             timeout_ms = NO_TIMEOUT
-        elif not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+        elif not 0 < timeout_ms <= self.config.transaction_max_timeout_ms:
             raise KafkaError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"{timeout_ms} ms is not between 1 and {self._config.transaction_max_timeout_ms} "
+                f"{timeout_ms} ms is not between 1 and {self.config.transaction_max_timeout_ms} "
                 "(transaction.max.timeout.ms)",
             )
         now_ms = self._timer.now_ms()
@@ -187,8 +192,10 @@ class TransactionCoordinator:
         errors: dict[TopicPartition, ErrorCode] = {}
         try:
             if operation is TransactionSupportedOperation.ADD_PARTITION:
-                self.add_partitions(transactional_id, producer_id, producer_epoch, partitions, 2)
-            elif self._config.transaction_partition_verification_enable:
+                self.add_partitions(
+                    transactional_id, producer_id, producer_epoch, partitions, LATEST_TRANSACTION_VERSION
+                )
+            elif self.config.transaction_partition_verification_enable:
                 missing = self.find_unverified(transactional_id, producer_id, producer_epoch, partitions)
                 errors = dict.fromkeys(missing, ErrorCode.TRANSACTION_ABORTABLE)
         except KafkaError as error:
@@ -242,7 +249,7 @@ class TransactionCoordinator:
                     log.info("transaction timed out and aborted", **_named(metadata))
 
     def remove_expired_transactional_ids(self) -> None:
-        oldest = self._timer.now_ms() - self._config.transactional_id_expiration_ms
+        oldest = self._timer.now_ms() - self.config.transactional_id_expiration_ms
         expired = [
             metadata.transactional_id
             for metadata in self._store
@@ -295,7 +302,7 @@ class TransactionCoordinator:
 
     def _fence_and_abort(self, metadata: TransactionMetadata) -> None:
         now_ms = self._timer.now_ms()
-        self._decide(fence_and_abort(metadata, self._config.transaction_version, now_ms, self._producer_ids.next))
+        self._decide(fence_and_abort(metadata, self._transaction_version(), now_ms, self._producer_ids.next))
 
     def _decide(self, metadata: TransactionMetadata) -> None:
         """The point of no return: after this append the outcome is what it says."""

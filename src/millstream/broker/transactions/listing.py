@@ -5,10 +5,10 @@ An empty filter lets everything through. The pattern is a regular expression tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from millstream.broker.regular_expressions import InvalidRegularExpression, Pattern
 from millstream.broker.transactions.metadata import TransactionMetadata
 from millstream.broker.transactions.states import STATES_BY_TEXT
 from millstream.wire.errors import ErrorCode, KafkaError
@@ -38,7 +38,7 @@ def list_transactions(
             (not wanted_ids or metadata.producer_id in wanted_ids)
             and (not states or metadata.state in wanted_states)
             and (duration_ms < 0 or now_ms - metadata.start_ms > duration_ms)
-            and (expression is None or expression.fullmatch(metadata.transactional_id) is not None)
+            and (expression is None or expression.matches(metadata.transactional_id))
         )
 
     return Listing(
@@ -47,10 +47,8 @@ def list_transactions(
     )
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> Pattern:
     try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is not a regular expression: {error}"
-        ) from error
+        return Pattern(pattern)
+    except InvalidRegularExpression as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-import structlog
-
 from millstream.broker.timer import Timer, TimerHandle
 from millstream.broker.transactions.metadata import TransactionMetadata
 from millstream.broker.transactions.states import TransactionState
 from millstream.broker.transactions.store import TransactionStore
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 
 RETRY_MS: Final = 100
@@ -36,7 +35,7 @@ NOTHING_TO_END: Final = frozenset(
 )
 """Answers after which a partition needs no marker any more."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class MarkerWriter(Protocol):
@@ -66,10 +65,13 @@ class TransactionCompletion:
 
     def complete(self, transactional_id: str) -> None:
         """Writes the markers that are missing and then the Complete record. What fails is tried again later."""
+        is_retry = transactional_id in self._waiting
         self._waiting.add(transactional_id)
         try:
-            if self._try(transactional_id):
+            if self._try(transactional_id, is_retry):
                 self._waiting.discard(transactional_id)
+                if is_retry:
+                    log.info("transaction complete at last", transactional_id=transactional_id)
         finally:
             if self._waiting and self._retry is None:
                 self._retry = self._timer.call_later(RETRY_MS, self._retry_all)
@@ -84,12 +86,13 @@ class TransactionCompletion:
         for transactional_id in sorted(self._waiting):
             self.complete(transactional_id)
 
-    def _try(self, transactional_id: str) -> bool:
+    def _try(self, transactional_id: str, is_retry: bool) -> bool:
+        """Whether it is complete. Only the first failure is logged, or a full disk would fill it further."""
         metadata = self._store.get(transactional_id)
         if metadata is None or not metadata.state.is_prepared:
             return True
         for topic, partition in sorted(metadata.partitions):
-            if self._write(metadata, topic, partition):
+            if self._write(metadata, topic, partition, is_retry):
                 metadata = metadata.without((topic, partition))
                 self._store.remember(metadata)
         if metadata.partitions:
@@ -97,11 +100,12 @@ class TransactionCompletion:
         try:
             self._store.append(metadata.complete(self._timer.now_ms()))
         except KafkaError as error:
-            log.warning("transaction not complete yet", transactional_id=transactional_id, reason=str(error))
+            if not is_retry:
+                log.warning("transaction not complete yet", transactional_id=transactional_id, reason=str(error))
             return False
         return True
 
-    def _write(self, metadata: TransactionMetadata, topic: str, partition: int) -> bool:
+    def _write(self, metadata: TransactionMetadata, topic: str, partition: int, is_retry: bool) -> bool:
         """Whether the partition is done with."""
         try:
             self._markers.write_marker(
@@ -115,11 +119,12 @@ class TransactionCompletion:
             )
         except KafkaError as error:
             done = error.code in NOTHING_TO_END
-            log.warning(
-                "partition needs no marker any more" if done else "partition has no marker yet",
-                transactional_id=metadata.transactional_id,
-                partition=f"{topic}-{partition}",
-                reason=str(error),
-            )
+            if done or not is_retry:
+                log.warning(
+                    "partition needs no marker any more" if done else "partition has no marker yet",
+                    transactional_id=metadata.transactional_id,
+                    partition=f"{topic}-{partition}",
+                    reason=str(error),
+                )
             return done
         return True

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from millstream.broker.transactions.states import TRANSITIONS, TransactionState
 from millstream.wire.errors import ErrorCode, KafkaError
 
+LATEST_TRANSACTION_VERSION: Final = 2
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 MAX_EPOCH: Final = 32_767

@@ -8,17 +8,16 @@ over with an error in the server's log, so that the other transactional ids are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
-
-import structlog
 
 from millstream.broker.coordinator_log import CoordinatorLog, KeyValue, ReplayedRecords
 from millstream.broker.transactions.metadata import TransactionMetadata
 from millstream.broker.transactions.records import decode_record, encode_key, encode_record
+from millstream.logs import get_logger
 from millstream.wire.errors import ErrorCode, KafkaError
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 _TRANSLATED: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -36,7 +35,7 @@ _TOMBSTONE_OVERHEAD: Final = 16
 
 
 class TransactionStore:
-    def __init__(self, coordinator_log: CoordinatorLog, transaction_version: int) -> None:
+    def __init__(self, coordinator_log: CoordinatorLog, transaction_version: Callable[[], int]) -> None:
         self._log = coordinator_log
         self._transaction_version = transaction_version
         self._transactions: dict[str, TransactionMetadata] = {}
@@ -54,7 +53,7 @@ class TransactionStore:
         """Makes `metadata` the state of its transactional id. KafkaError, and no change, if the log refuses."""
         partition = self._log.partition_for(metadata.transactional_id)
         try:
-            self._log.append(partition, [encode_record(metadata, self._transaction_version)])
+            self._log.append(partition, [encode_record(metadata, self._transaction_version())])
         except KafkaError as error:
             raise KafkaError(_TRANSLATED.get(error.code, error.code), error.message) from error
         self._transactions[metadata.transactional_id] = metadata
