@@ -11,8 +11,10 @@ LADDER = {
     "log": {"wire"},
     "broker": {"wire", "log"},
     "server": {"wire", "log", "broker"},
+    "engines": {"wire", "log", "broker", "server"},
+    "cluster": set(),
     "testing": {"wire", "log", "broker", "server"},
-    "cli": {"wire", "log", "broker", "server"},
+    "cli": {"wire", "log", "broker", "server", "engines", "cluster"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -291,5 +291,6 @@ TestLog.settings = settings(
     max_examples=60,
     stateful_step_count=30,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -59,6 +59,8 @@ public class KafkaWorker {
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
         BufferedReader questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        // From here on standard output belongs to the answers; what a tool's thread prints late goes to standard error.
+        System.setOut(System.err);
         Exit.setExitProcedure((code, message) -> {
             throw new ExitCalled(code);
         });
@@ -75,7 +77,7 @@ public class KafkaWorker {
         Runtime.getRuntime().halt(0);
     }
 
-    private static ObjectNode runTool(JsonNode question) throws Exception {
+    private static ObjectNode runTool(JsonNode question) {
         List<String> arguments = new ArrayList<>();
         question.get("args").forEach(argument -> arguments.add(argument.asText()));
         ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -96,6 +98,9 @@ public class KafkaWorker {
                 e.getCause().printStackTrace(System.err);
                 code = 1;
             }
+        } catch (ReflectiveOperationException e) {
+            e.printStackTrace(System.err);
+            code = 1;
         } finally {
             System.out.flush();
             System.err.flush();

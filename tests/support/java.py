@@ -5,6 +5,7 @@ other inside a single `KafkaWorker` (see `KafkaWorker.java`), which takes one JS
 and answers each with one on its standard output. The jars come from `scripts/fetch_kafka.py` (`make setup`).
 """
 
+import contextlib
 import functools
 import importlib.util
 import json
@@ -85,6 +86,13 @@ class Outcome:
         return self
 
 
+def run_tool(class_name: str, *arguments: str) -> Outcome:
+    """Runs a tool of `org.apache.kafka.tools` in a JVM of its own: for those that do their work as the JVM ends."""
+    command = java_command(f"org.apache.kafka.tools.{class_name}", *arguments)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
 class KafkaWorker:
     """One JVM that runs Kafka's tools and small Java clients on request; a context manager."""
 
@@ -104,7 +112,8 @@ class KafkaWorker:
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:

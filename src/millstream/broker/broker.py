@@ -8,7 +8,7 @@ from time to time: retention, compaction, flushes by age, checkpoints, expiry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import urandom
 from pathlib import Path
 
@@ -45,6 +45,7 @@ log = get_logger(__name__)
 STORE_NAME = "millstream.db"
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 DELETED_FILES_INTERVAL_MS = 1000
+SHORTEST_INTERVAL_MS, LONGEST_INTERVAL_MS = 50, 86_400_000
 PRODUCER_ID_BLOCK = 1000
 
 
@@ -135,21 +136,26 @@ class Broker:
 
     async def maintain(self) -> None:
         """The upkeep, for ever."""
-        settings, logs = self.settings, self.logs
+        logs, every = self.logs, self._every
         await maintenance.maintain(
             [
-                Chore("retention", settings.int("log.retention.check.interval.ms"), logs.retain),
-                Chore("flush", max(1000, min(settings.int("log.flush.scheduler.interval.ms"), 60_000)), logs.flush_due),
-                Chore("checkpoints", settings.int("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint),
-                Chore("compaction", settings.int("log.cleaner.backoff.ms"), self.cleaner.step),
-                Chore("deleted files", DELETED_FILES_INTERVAL_MS, logs.remove_deleted),
-                Chore(
-                    "producer expiry",
-                    settings.int("producer.id.expiration.check.interval.ms"),
-                    logs.expire_producers,
-                ),
-            ]
+                Chore("retention", every("log.retention.check.interval.ms"), logs.retain),
+                Chore("flush", every("log.flush.scheduler.interval.ms"), logs.flush_due),
+                Chore("checkpoints", every("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint),
+                Chore("compaction", every("log.cleaner.backoff.ms"), self._compact),
+                Chore("deleted files", lambda: DELETED_FILES_INTERVAL_MS, logs.remove_deleted),
+                Chore("producer expiry", every("producer.id.expiration.check.interval.ms"), logs.expire_producers),
+            ],
+            self.settings.int("log.initial.task.delay.ms"),
         )
+
+    def _every(self, name: str) -> Callable[[], int]:
+        """A config's interval, read anew each time, within what a timer can take and a disk can bear."""
+        return lambda: max(SHORTEST_INTERVAL_MS, min(self.configs.int(name), LONGEST_INTERVAL_MS))
+
+    def _compact(self) -> None:
+        if self.settings.bool("log.cleaner.enable"):
+            self.cleaner.step()
 
     async def stop(self) -> None:
         self.transactions.stop()

@@ -19,18 +19,20 @@ class Chore(NamedTuple):
     """Something to do every so often."""
 
     name: str
-    interval_ms: int
+    interval_ms: Callable[[], int]
+    """Asked before every turn: an interval may be changed while the server runs."""
     run: Callable[[], object]
 
 
-async def maintain(chores: list[Chore]) -> None:
-    """Runs every chore at its interval, for ever."""
+async def maintain(chores: list[Chore], initial_delay_ms: int = 0) -> None:
+    """Runs every chore at its interval, for ever, beginning after a delay in which a server has better things to do."""
+    await asyncio.sleep(initial_delay_ms / 1000)
     await asyncio.gather(*(_repeat(chore) for chore in chores))
 
 
 async def _repeat(chore: Chore) -> None:
     while True:
-        await asyncio.sleep(chore.interval_ms / 1000)
+        await asyncio.sleep(chore.interval_ms() / 1000)
         try:
             chore.run()
         except Exception:

@@ -16,10 +16,12 @@ import sys
 import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from millstream.cli.options import command_app
+from millstream.cli.output import fail
 from millstream.logs import get_logger
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ DEFAULT_ADDRESS = "127.0.0.1:9092"
 DEFAULT_METRICS_PORT = 9644
 
 
+app = command_app("Run the log server in the foreground.")
+
+
+@app.command(no_args_is_help=False)
 def serve(
     listen: str = typer.Option(
         "", metavar="HOST:PORT", help=f"Where clients connect; port 0 takes a free one. [default: {DEFAULT_ADDRESS}]"
@@ -153,8 +159,3 @@ def configure_logging(level: str) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     logging.getLogger("millstream").setLevel(number)
     logging.getLogger().addHandler(handler)
-
-
-def fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"millstream: {message}", err=True)
-    raise typer.Exit(code)

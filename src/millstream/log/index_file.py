@@ -103,6 +103,8 @@ class IndexFile:
             self._persisted = self._size
 
     def seal(self) -> None:
-        """The segment is closed: write the entries and keep none in memory."""
+        """The segment is closed: write the entries, if only an empty file, and keep none in memory."""
         self.write()
+        if self._size == 0:
+            self._file_system.open(self.path, create=True)
         self._entries = None

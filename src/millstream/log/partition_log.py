@@ -310,7 +310,7 @@ class PartitionLog:
         )
         self.segments.add(new)
         self.reader.forget()
-        rolled = self.segments.between(self.recovery_point, base_offset)
+        rolled = self.segments.between(min(self.recovery_point, old.base_offset), base_offset)
         files = [file for segment in rolled for file in segment.files_to_sync()]
         files.append(context.file_system.open(snapshot_path(self.directory, base_offset)))
 

@@ -100,9 +100,11 @@ def recover_log(
         if end_offset < log_start_offset:
             # The records up to the log start offset are lost: nobody may read them, so nothing is missing.
             opening.segments.drop_from(0)
-            opening.producers.clear()
+            opening.forget_producers()
             opening.start_at(log_start_offset)
             end_offset = log_start_offset
+    for segment in opening.segments:
+        context.open_files.forget(segment.log_path)  # many logs are opened, few are used at once
     start_offset = max(log_start_offset, opening.segments[0].base_offset)
     epochs.truncate_from_end(end_offset)
     if start_offset > 0:
@@ -119,7 +121,7 @@ def recover_log(
         epochs,
         log_start_offset=start_offset,
         log_end_offset=end_offset,
-        recovery_point=end_offset if clean else min(recovery_point, end_offset),
+        recovery_point=end_offset if clean else min(recovery_point, opening.recovered_from, end_offset),
     )
     return Recovered(log, opening.scanned_bytes, opening.truncated_bytes)
 
@@ -194,6 +196,8 @@ class _Opening:
         self.segments: Segments
         self.scanned_bytes = 0
         self.truncated_bytes = 0
+        # From this offset on the indexes are new, and not synced yet.
+        self.recovered_from = 0
 
     def start_at(self, offset: int) -> None:
         """An empty log."""
@@ -231,7 +235,7 @@ class _Opening:
             self._restore_producers(end_offset, len(self.segments))
             return end_offset
         self._restore_producers(self.segments[first].base_offset, first)
-        end_offset = self.segments[first].base_offset
+        end_offset = self.recovered_from = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
             end_offset, sound = self._recover(segment)
@@ -247,7 +251,7 @@ class _Opening:
         name = segment_name(segment.base_offset)
         index, time_index = self._files.get(name + INDEX_SUFFIX), self._files.get(name + TIME_INDEX_SUFFIX)
         if index is None or time_index is None:
-            return False
+            return segment.size == 0
         return index.size % OFFSET_ENTRY.size == 0 and time_index.size % TIME_ENTRY.size == 0
 
     def _rebuild_indexes(self, segment: Segment) -> None:
@@ -315,6 +319,11 @@ class _Opening:
             end_offset,
             segment_count,
         )
+
+    def forget_producers(self) -> None:
+        """Neither a record nor a snapshot of them is left."""
+        self.producers.clear()
+        self._remove_snapshots_behind(-1)
 
     def _remove_snapshots_behind(self, end_offset: int) -> None:
         for offset in snapshot_offsets(self._files):

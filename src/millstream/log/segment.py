@@ -117,7 +117,7 @@ class Segment:
         roll_jitter_ms: int = 0,
         suffix: str = "",
     ) -> "Segment":
-        """A new, empty segment; files of that name are overwritten."""
+        """A new, empty segment; files of that name are overwritten. The index files come with their first entries."""
         segment = cls(
             open_files,
             directory,
@@ -129,11 +129,11 @@ class Segment:
             suffix=suffix,
         )
         open_files.forget(segment.log_path)
-        for path in (segment.log_path, segment.offset_index.path, segment.time_index.path):
-            file = open_files.file_system.open(path, create=True)
-            if file.size():
-                file.truncate(0)
-        open_files.file_system.remove(segment.transaction_index.path)
+        file = open_files.file_system.open(segment.log_path, create=True)
+        if file.size():
+            file.truncate(0)
+        for path in segment.paths()[1:]:
+            open_files.file_system.remove(path)
         return segment
 
     @classmethod
@@ -326,8 +326,9 @@ class Segment:
 
     def seal(self) -> None:
         """No more appends: the greatest timestamp becomes the last time index entry, nothing stays in memory."""
-        if self.size:
-            self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        if self.size == 0:
+            return
+        self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.seal()
         self.time_index.seal()
 

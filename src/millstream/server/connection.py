@@ -14,6 +14,7 @@ either.
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import time
 from collections.abc import Awaitable
@@ -34,6 +35,10 @@ log = get_logger(__name__)
 API_VERSIONS_KEY = 18
 SEND_AHEAD_BYTES = 1 << 20
 SEND_CHUNK_BYTES = 1 << 18
+SOCKET_BUFFERS = {
+    "socket.send.buffer.bytes": socket.SO_SNDBUF,
+    "socket.receive.buffer.bytes": socket.SO_RCVBUF,
+}
 Buffer = bytes | bytearray | memoryview
 _HEADER = struct.Struct(">hhih")
 _RESPONSE_HEADER = struct.Struct(">ii")
@@ -73,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._peer = f"{peer[0]}:{peer[1]}"
         self._local_host = here[0]
         self._connection_id = f"{here[0]}:{here[1]}-{self._peer}"
+        self._set_socket_buffers(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(high=SEND_AHEAD_BYTES, low=SEND_CHUNK_BYTES)
         refusal = self._server.admit(self)
         if refusal is not None:
@@ -82,6 +88,12 @@ class Connection(asyncio.BufferedProtocol):
         if delay_ms > 0:
             self._busy = True
             self._task = asyncio.ensure_future(self._stay_mute(delay_ms))
+
+    def _set_socket_buffers(self, peer: socket.socket) -> None:
+        """The kernel's own choice grows as needed, so the sizes count only where somebody has set them."""
+        for name, option in SOCKET_BUFFERS.items():
+            if name in self._server.settings.values and self._server.settings.int(name) > 0:
+                peer.setsockopt(socket.SOL_SOCKET, option, self._server.settings.int(name))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

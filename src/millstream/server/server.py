@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ LISTEN_ERRORS = {
     errno.EADDRNOTAVAIL: "this machine has no such address",
 }
 STOP_GRACE_SECONDS = 2.0
+WILDCARD = "0.0.0.0"
 
 
 class ServerError(Exception):
@@ -58,15 +60,13 @@ class Server:
         self._stopping = asyncio.Event()
         self._without_connections = asyncio.Event()
         self._without_connections.set()
-        self._max_connections = settings.int("max.connections")
-        self._max_connections_per_ip = settings.int("max.connections.per.ip")
         self._max_idle_seconds = settings.int("connections.max.idle.ms") / 1000
 
     @property
     def address(self) -> str:
         """The first listener's, as a client would write it."""
         host, port = next(iter(self.addresses.values()))
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return f"[{host}]:{port}" if ":" in host else f"{host or WILDCARD}:{port}"
 
     # --- start, run, stop ---
 
@@ -142,19 +142,25 @@ class Server:
 
     def admit(self, connection: Connection) -> str | None:
         """Takes a new connection in, or says why not."""
-        refusal = None
-        if len(self.connections) >= self._max_connections:
-            refusal = f"max.connections is {self._max_connections}"
-        elif self._max_connections_per_ip < len(self.connections):
-            same = sum(1 for other in self.connections if other.client_host == connection.client_host)
-            if same >= self._max_connections_per_ip:
-                refusal = f"max.connections.per.ip is {self._max_connections_per_ip}"
+        refusal = self._refusal(connection.client_host)
         if refusal is not None:
             self.metrics.connections_refused += 1
             return refusal
         self.metrics.connections_accepted += 1
         self.connections.add(connection)
         self._without_connections.clear()
+        return None
+
+    def _refusal(self, client_host: str) -> str | None:
+        configs = self.broker.configs
+        if len(self.connections) >= configs.int("max.connections"):
+            return f"max.connections is {configs.int('max.connections')}"
+        overrides = dict(_per_ip(configs.str("max.connections.per.ip.overrides")))
+        limit = overrides.get(client_host.removeprefix("/"), configs.int("max.connections.per.ip"))
+        if limit <= len(self.connections):
+            same = sum(1 for other in self.connections if other.client_host == client_host)
+            if same >= limit:
+                return f"{client_host.removeprefix('/')} may have {limit} connections (max.connections.per.ip)"
         return None
 
     def forget(self, connection: Connection) -> None:
@@ -169,3 +175,10 @@ class Server:
             for connection in list(self.connections):
                 if connection.is_idle and connection.last_active < horizon:
                     connection.close_idle()
+
+
+def _per_ip(text: str) -> Iterator[tuple[str, int]]:
+    """`max.connections.per.ip.overrides`: address:count, with commas between them."""
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, count = entry.rpartition(":")
+        yield address, int(count)

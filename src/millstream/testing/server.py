@@ -49,6 +49,12 @@ class TestServer:
     def port(self) -> int:
         return int(self.bootstrap_servers.rpartition(":")[2])
 
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, int]]:
+        """Where each listener listens, by its name."""
+        assert self._server is not None
+        return self._server.addresses
+
     def start(self) -> None:
         self._thread.start()
         if not self._ready.wait(START_TIMEOUT_SECONDS):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from millstream.broker.configs import catalogue
 from millstream.broker.configs.catalogue import (
     BROKER_CONFIGS,
     BROKER_QUOTA_CONFIGS,
@@ -19,6 +20,9 @@ from millstream.broker.configs.catalogue import (
     read_valid,
 )
 from millstream.broker.configs.declaration import Items, OneOf, Range, Update, render
+from millstream.broker.groups.config import GroupConfig
+from millstream.broker.transactions.config import TransactionConfig
+from millstream.log.config import LogConfig
 
 KAFKA: dict[str, dict[str, dict[str, Any]]] = json.loads((Path(__file__).parent / "kafka_4_3_1.json").read_text())
 TABLES = {"broker": BROKER_CONFIGS, "topic": TOPIC_CONFIGS, "group": GROUP_CONFIGS}
@@ -78,6 +82,29 @@ def test_synonyms_are_broker_configs_of_the_same_kind_of_value() -> None:
             assert synonym.name in BROKER_CONFIGS
     assert BROKER_SYNONYMS["log.retention.hours"][0] == "log.retention.ms"
     assert "log.flush.scheduler.interval.ms" not in BROKER_SYNONYMS
+
+
+def test_what_is_said_to_be_honoured_is_used_somewhere() -> None:
+    sources = Path(catalogue.__file__).parents[2]
+    text = "\n".join(path.read_text() for path in sources.rglob("*.py") if path.parent.name != "tables")
+    fields = {*GroupConfig._fields, *TransactionConfig._fields}
+    through_topics = {
+        synonym.name
+        for name, synonyms in TOPIC_SYNONYMS.items()
+        if name.replace(".", "_") in LogConfig._fields
+        for synonym in synonyms
+    }
+    unused = [
+        name
+        for name, config in BROKER_CONFIGS.items()
+        if config.honoured
+        and f'"{name}"' not in text
+        and name.replace(".", "_") not in fields
+        and name not in through_topics
+        # Bounds of a group's configs are named after it, by rule.
+        and not name.startswith(("group.consumer.min.", "group.consumer.max."))
+    ]
+    assert unused == []
 
 
 def test_a_row_is_read() -> None:

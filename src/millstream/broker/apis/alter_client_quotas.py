@@ -7,6 +7,7 @@ Each entity changes as a whole or not at all. v1: flexible.
 
 from __future__ import annotations
 
+from collections import Counter
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -106,10 +107,10 @@ def _check_ip(ip: str | None) -> None:
 def _changed(broker: Broker, entity: Entity, entry: RequestEntryData) -> dict[str, float]:
     """The quotas of the entity after the operations of the entry."""
     quotas = dict(broker.quotas.of(entity))
-    keys = [op.key for op in entry.ops]
+    times = Counter(op.key for op in entry.ops)
     known = IP_QUOTAS if entity[0][0] == IP else USER_QUOTAS
     for op in entry.ops:
-        if keys.count(op.key) > 1:
+        if times[op.key] > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"The quota {op.key} is named more than once")
         if op.remove:
             quotas.pop(op.key, None)

@@ -7,6 +7,7 @@ Departures from Apache Kafka: none known. A manual assignment can name this brok
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.broker import placement
@@ -33,12 +34,12 @@ def create_partitions(
     broker: Broker, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
     quota = broker.quotas.mutations(context, strict_since=STRICT_QUOTA_SINCE)
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     counts: dict[str, int] = {}
     for topic in request.topics:
         try:
-            if names.count(topic.name) > 1:
+            if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named more than once")
             _check(broker, topic, quota)
         except KafkaError as error:

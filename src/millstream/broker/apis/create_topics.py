@@ -11,6 +11,7 @@ when the response is sent, so the time-out never matters.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.broker import placement
@@ -40,8 +41,7 @@ STRICT_QUOTA_SINCE = 6
 @api(CreateTopicsRequest, versions=(2, 7))
 def create_topics(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     quota = broker.quotas.mutations(context, strict_since=STRICT_QUOTA_SINCE)
-    names = [topic.name for topic in request.topics]
-    twice = {name for name in names if names.count(name) > 1}
+    counts = Counter(topic.name for topic in request.topics)
     too_many = _partitions_asked_for(broker, request) > MAX_PARTITIONS_PER_REQUEST
     results: dict[str, CreatableTopicResult] = {}
     checked: list[NewTopic] = []
@@ -49,7 +49,7 @@ def create_topics(broker: Broker, request: CreateTopicsRequest, context: Request
         try:
             if too_many:
                 raise KafkaError(ErrorCode.POLICY_VIOLATION, "The request asks for too many partitions")
-            if topic.name in twice:
+            if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named more than once")
             new = _check(broker, topic, quota)
         except KafkaError as error:

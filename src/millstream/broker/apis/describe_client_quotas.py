@@ -8,6 +8,7 @@ entities that have no other type. An address is never combined with a user or a 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
@@ -53,12 +54,12 @@ def describe_client_quotas(
 
 
 def _check(components: list[ComponentData]) -> None:
-    types = [component.entity_type for component in components]
+    types = Counter(component.entity_type for component in components)
     for component in components:
         kind = component.entity_type
         if not kind:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The type of an entity must not be empty")
-        if types.count(kind) > 1:
+        if types[kind] > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"The filter has {kind} more than once")
         if kind not in (USER, CLIENT_ID, IP):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"There is no type of entity {kind}")

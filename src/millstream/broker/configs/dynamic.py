@@ -80,6 +80,7 @@ class DynamicConfigs:
             self._settings.values,
         )
         self._parsed.clear()
+        self._default_log_config = self._log_config({})
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -115,7 +116,12 @@ class DynamicConfigs:
     # --- values for the parts of the broker ------------------------------------------------------------------------
 
     def topic_log_config(self, overrides: Mapping[Text, Text]) -> LogConfig:
-        """What a log of a topic with these configs goes by."""
+        """What a log of a topic with these configs goes by. Topics without any share one."""
+        if not overrides:
+            return self._default_log_config
+        return self._log_config(overrides)
+
+    def _log_config(self, overrides: Mapping[Text, Text]) -> LogConfig:
         texts = effective.topic_texts(self.levels, overrides)
         if "internal.segment.bytes" in texts:
             texts["segment.bytes"] = texts["internal.segment.bytes"]

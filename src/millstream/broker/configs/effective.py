@@ -62,16 +62,25 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[Said, ...]
 
 
-class BrokerLevels(NamedTuple):
-    """What is set for the broker, level by level. Immutable; a change makes new levels."""
+class BrokerLevels:
+    """What is set for the broker, level by level. Never changes: a change makes new levels, so answers can be kept."""
 
-    dynamic: Mapping[str, str]
-    dynamic_default: Mapping[str, str]
-    static: Mapping[str, str]
+    def __init__(
+        self, dynamic: Mapping[str, str], dynamic_default: Mapping[str, str], static: Mapping[str, str]
+    ) -> None:
+        self.dynamic = dynamic
+        self.dynamic_default = dynamic_default
+        self.static = static
+        self.sources = (
+            (dynamic, Source.DYNAMIC_BROKER),
+            (dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
+            (static, Source.STATIC_BROKER),
+        )
+        self._topic_defaults: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
         """The text in effect of one config, its synonyms left aside."""
-        for level in self:
+        for level, _ in self.sources:
             if name in level:
                 return level[name]
         config = BROKER_CONFIGS.get(name)
@@ -92,8 +101,7 @@ class BrokerLevels(NamedTuple):
         if match is not None and match.name != name:
             names = (name, match.name)
         found = []
-        sources = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER)
-        for level, source in zip(self, sources, strict=True):
+        for level, source in self.sources:
             found += [Said(key, None if sensitive else level[key], source) for key in names if key in level]
         for key in names:
             config = BROKER_CONFIGS.get(key)
@@ -105,6 +113,11 @@ class BrokerLevels(NamedTuple):
 
     def topic_default(self, name: str) -> str | None:
         """The text that a topic config has when the topic does not set it."""
+        if name not in self._topic_defaults:
+            self._topic_defaults[name] = self._find_topic_default(name)
+        return self._topic_defaults[name]
+
+    def _find_topic_default(self, name: str) -> str | None:
         for synonym in TOPIC_SYNONYMS.get(name, ()):
             value = self.value(synonym.name)
             if value is not None:
@@ -129,7 +142,7 @@ def topic_texts(levels: BrokerLevels, overrides: Mapping[str, str]) -> dict[str,
 
 def describe_broker(levels: BrokerLevels, keys: Iterable[str] | None) -> list[ConfigEntry]:
     shown = {name for name, config in BROKER_CONFIGS.items() if not config.internal}
-    return [_broker_entry(levels, name) for name in _wanted(shown.union(*levels), keys)]
+    return [_broker_entry(levels, name) for name in _wanted(shown.union(levels.merged()), keys)]
 
 
 def describe_broker_default(levels: BrokerLevels, keys: Iterable[str] | None) -> list[ConfigEntry]:
@@ -184,8 +197,7 @@ def _true_source(levels: BrokerLevels, name: str, overrides: Mapping[str, str]) 
     if name in overrides:
         return Source.TOPIC
     synonyms = TOPIC_SYNONYMS.get(name, ())
-    sources = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER)
-    for level, source in zip(levels, sources, strict=True):
+    for level, source in levels.sources:
         if any(synonym.name in level for synonym in synonyms):
             return source
     return Source.DEFAULT

@@ -21,7 +21,7 @@ from millstream.broker.configs.catalogue import (
 )
 from millstream.broker.configs.checks import check_together
 from millstream.broker.configs.declaration import Config, InvalidValue, Update, Value
-from millstream.broker.configs.effective import BrokerLevels, topic_texts
+from millstream.broker.configs.effective import BrokerLevels
 from millstream.broker.configs.settings import find_config
 from millstream.wire.errors import ErrorCode, KafkaError
 
@@ -52,12 +52,13 @@ def validate_topic(levels: BrokerLevels, overrides: Mapping[str, str]) -> None:
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             _invalid(f"There is no topic config {name}")
-    texts = topic_texts(levels, overrides)
-    values = {name: _parse(TOPIC_CONFIGS[name], text) for name, text in texts.items()}
+    values = {name: _parse(TOPIC_CONFIGS[name], text) for name, text in overrides.items()}
+    for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
+        values.setdefault(name, _parse(TOPIC_CONFIGS[name], levels.topic_default(name)))
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(low, int) and isinstance(high, int) and low > high:
         _invalid(f"min.compaction.lag.ms ({low}) must not be greater than max.compaction.lag.ms ({high})")
-    if values["remote.storage.enable"]:
+    if values.get("remote.storage.enable"):
         _invalid("remote.storage.enable cannot be true: this server has no remote log storage")
     _check_lengths(overrides)
 
@@ -128,7 +129,10 @@ def validate_broker(levels: BrokerLevels, props: Mapping[str, str], *, per_broke
             _refused(str(error))
         if not per_broker and (base.update is Update.PER_BROKER or prefixed):
             _refused(f"{name} cannot be set for all brokers, only for one")
-    new = levels._replace(dynamic=props) if per_broker else levels._replace(dynamic_default=props)
+    if per_broker:
+        new = BrokerLevels(props, levels.dynamic_default, levels.static)
+    else:
+        new = BrokerLevels(levels.dynamic, props, levels.static)
     for pool in THREAD_POOLS:
         old_count, new_count = levels.value(pool), new.value(pool)
         if not isinstance(old_count, int) or not isinstance(new_count, int):

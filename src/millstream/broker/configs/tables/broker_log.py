@@ -23,7 +23,7 @@ delete.topic.enable | BOOLEAN | true | | HIGH | read-only | honoured
     let clients delete topics
 log.cleaner.backoff.ms | LONG | 15000 | >= 0 | MEDIUM | cluster-wide | honoured
     pause of the log cleaner when there is nothing to do
-log.cleaner.dedupe.buffer.size | LONG | 134217728 | | MEDIUM | cluster-wide | accepted
+log.cleaner.dedupe.buffer.size | LONG | 134217728 | | MEDIUM | cluster-wide | honoured
     memory for the keys of a compaction
 log.cleaner.delete.retention.ms | LONG | 86400000 | >= 0 | MEDIUM | cluster-wide | honoured
     how long tombstones are kept

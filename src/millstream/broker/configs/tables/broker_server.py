@@ -35,7 +35,7 @@ SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT | | 
     the security protocol of each listener name
 listeners | LIST | PLAINTEXT://:9092 | different, at least one | HIGH | per-broker | honoured
     addresses the server listens on, as NAME://host:port
-max.connection.creation.rate | INT | 2147483647 | >= 0 | MEDIUM | cluster-wide | honoured
+max.connection.creation.rate | INT | 2147483647 | >= 0 | MEDIUM | cluster-wide | accepted
     most new connections a second
 max.connections | INT | 2147483647 | >= 0 | MEDIUM | cluster-wide | honoured
     most connections of the server

@@ -1,0 +1,107 @@
+"""Which cluster is meant: a flag, else the environment, else the file of contexts, else a server on this machine.
+
+The file is `contexts.toml` in `millstream` under the user's config home (`MILLSTREAM_CONFIG` names another one):
+
+    current = "prod"
+
+    [contexts.prod]
+    bootstrap = "kafka-1:9092,kafka-2:9092"
+
+    [contexts.prod.properties]
+    "security.protocol" = "SSL"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from millstream.cluster.connection import Connection
+from millstream.cluster.errors import BadInput, NotFound
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+FILE_VARIABLE = "MILLSTREAM_CONFIG"
+CONTEXT_VARIABLE = "MILLSTREAM_CONTEXT"
+BOOTSTRAP_VARIABLE = "MILLSTREAM_BOOTSTRAP"
+
+
+class Contexts(NamedTuple):
+    """The file's content."""
+
+    current: str | None
+    by_name: Mapping[str, Connection]
+
+    def get(self, name: str, named_by: str) -> Connection:
+        if name not in self.by_name:
+            known = ", ".join(sorted(self.by_name)) or "none yet"
+            raise NotFound(f"{named_by}: there is no context {name!r}; there are: {known} (`millstream context add`)")
+        return self.by_name[name]
+
+
+def resolve(bootstrap: str | None, context: str | None, environ: Mapping[str, str] = os.environ) -> Connection:
+    """The cluster that a command is meant for. Flags win over the environment, the environment over the file."""
+    if bootstrap and context:
+        raise BadInput("--bootstrap and --context both name a cluster: give one of them")
+    if bootstrap:
+        connection = Connection(bootstrap)
+    elif context:
+        connection = load(environ).get(context, "--context")
+    elif BOOTSTRAP_VARIABLE in environ:
+        connection = Connection(environ[BOOTSTRAP_VARIABLE])
+    elif CONTEXT_VARIABLE in environ:
+        connection = load(environ).get(environ[CONTEXT_VARIABLE], CONTEXT_VARIABLE)
+    else:
+        contexts = load(environ)
+        if contexts.current is None:
+            connection = Connection(DEFAULT_BOOTSTRAP)
+        else:
+            connection = contexts.get(contexts.current, str(path(environ)))
+    connection.addresses()  # malformed ones are said now
+    return connection
+
+
+def path(environ: Mapping[str, str] = os.environ) -> Path:
+    if FILE_VARIABLE in environ:
+        return Path(environ[FILE_VARIABLE])
+    home = environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "millstream" / "contexts.toml"
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Contexts:
+    """The file, or nothing if there is none. BadInput if it cannot be read."""
+    file = path(environ)
+    try:
+        data = tomllib.loads(file.read_text())
+        by_name = {name: _connection(name, entry) for name, entry in data.get("contexts", {}).items()}
+        return Contexts(data.get("current"), by_name)
+    except FileNotFoundError:
+        return Contexts(None, {})
+    except (tomllib.TOMLDecodeError, ValueError, AttributeError, OSError) as error:
+        raise BadInput(f"{file} is not a file of contexts: {error}") from error
+
+
+def save(contexts: Contexts, environ: Mapping[str, str] = os.environ) -> None:
+    """Replaces the file in one step; only its owner may read it, since properties can be secrets."""
+    import tomli_w
+
+    data: dict[str, Any] = {} if contexts.current is None else {"current": contexts.current}
+    data["contexts"] = {
+        name: {"bootstrap": connection.bootstrap, "properties": dict(connection.properties)}
+        for name, connection in sorted(contexts.by_name.items())
+    }
+    file = path(environ)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(".new")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        tomli_w.dump(data, out)
+    temporary.replace(file)
+
+
+def _connection(name: str, entry: Mapping[str, Any]) -> Connection:
+    bootstrap, properties = entry.get("bootstrap"), entry.get("properties", {})
+    if not isinstance(bootstrap, str) or not all(isinstance(value, str) for value in properties.values()):
+        raise ValueError(f"context {name} needs a bootstrap, and its properties must be texts")
+    return Connection(bootstrap, properties)
