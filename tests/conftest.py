@@ -10,11 +10,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from millstream.engines.kafka import KafkaEngine
 from support.apache_kafka import ApacheKafka
 from support.cluster import Cluster, wait_for_coordinators
 from support.java import KafkaWorker
 from support.millstream_server import MillstreamServer
 from support.raw import RawClient
+from support.three_brokers import three_brokers as running_three_brokers
 
 pytest_plugins = ["pytester"]
 
@@ -66,3 +68,10 @@ def java() -> Iterator[KafkaWorker]:
     """The JVM for Kafka's tools and the Java clients, started with the first test that needs it."""
     with KafkaWorker() as worker:
         yield worker
+
+
+@pytest.fixture(scope="session")
+def three_brokers() -> Iterator[KafkaEngine]:
+    """Apache Kafka with three brokers; a test that stops one starts it again."""
+    with running_three_brokers() as engine:
+        yield engine

@@ -3,13 +3,10 @@
 import re
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
 import generate_docs
-from millstream.cli import app
 from millstream.testing import running_server
 
 ROOT = Path(__file__).parent.parent
@@ -21,22 +18,6 @@ SAMPLE = re.compile(r"```python\n(.*?)```", re.S)
 def test_generated_pages_are_current(name: str) -> None:
     written = (ROOT / "docs" / name).read_text()
     assert written == generate_docs.PAGES[name](), "run: python tools/generate_docs.py"
-
-
-def options() -> list[tuple[str, str]]:
-    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
-    return [
-        (name, option)
-        for name, command in commands.items()
-        for parameter in command.params
-        for option in parameter.opts
-        if option.startswith("--") and option != "--help"
-    ]
-
-
-@pytest.mark.parametrize(("command", "option"), options())
-def test_every_option_is_documented(command: str, option: str) -> None:
-    assert f"`{option}`" in (ROOT / "docs" / f"{command}.md").read_text()
 
 
 def test_every_metric_is_documented() -> None:

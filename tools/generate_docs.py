@@ -1,8 +1,9 @@
-"""Writes the pages of `docs/` that are tables of what the code declares: APIs and settings.
+"""Writes the pages of `docs/` that are tables of what the code declares: APIs, settings and commands.
 
     python tools/generate_docs.py
 
-A test compares the result with what is checked in, so that neither an API nor a setting can go undocumented.
+A test compares the result with what is checked in, so that no API, no setting, no command and no option can go
+undocumented.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from millstream.broker.apis import load_all
 from millstream.broker.apis.registry import APIS, Api
 from millstream.broker.configs.catalogue import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 from millstream.broker.configs.declaration import Config
+from millstream.cli import app
 
 DEPARTURE = re.compile(r"Departures? from Apache Kafka: (.*?)(?=\n\n|\Z)", re.S)
 DOCS = Path(__file__).parent.parent / "docs"
@@ -100,6 +105,64 @@ def settings_page() -> str:
     )
 
 
+def commands_page() -> str:
+    lines = [
+        "# Commands",
+        "",
+        "Printed from the command line itself by `tools/generate_docs.py`. Every command has `--help`, and `millstream",
+        "--install-completion` teaches your shell all of them. Exit codes: 0 done, 1 it failed, 2 the command line was",
+        "wrong, 3 the cluster cannot be reached, 4 what was named does not exist.",
+        "",
+        "A command finds its cluster by `--bootstrap` or `--context`, else by `MILLSTREAM_BOOTSTRAP` or",
+        "`MILLSTREAM_CONTEXT`, else by the current context, else by the platform that runs here (`millstream up`),",
+        "else at 127.0.0.1:9092.",
+    ]
+    for path, command in commands():
+        lines += ["", f"## millstream {' '.join(path)}", "", sentence(command.help, path)]
+        lines += ["", "```", usage(path, command), "```"]
+        rows = [parameter_row(parameter, path) for parameter in command.params if parameter.name != "help"]
+        if rows:
+            lines += ["", "| | |", "|---|---|", *rows]
+    return "\n".join([*lines, ""])
+
+
+def commands() -> list[tuple[list[str], Any]]:
+    """Every command that does something, with the words that call it."""
+    root: Any = typer.main.get_command(app)
+    context = root.context_class(root)
+    found: list[tuple[list[str], Any]] = []
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        nested = getattr(command, "commands", None)
+        found += [([name, inner], item) for inner, item in nested.items()] if nested else [([name], command)]
+    return found
+
+
+def usage(path: list[str], command: Any) -> str:
+    words = command.collect_usage_pieces(command.context_class(command, info_name=path[-1]))
+    return f"millstream {' '.join(path)} {' '.join(words)}"
+
+
+def parameter_row(parameter: Any, path: list[str]) -> str:
+    text = getattr(parameter, "help", None)
+    if parameter.param_type_name == "argument":
+        return f"| `{argument_name(parameter)}` | {cell(sentence(text, [*path, parameter.name]))} |"
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    default = parameter.default
+    shown = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
+    return f"| {names} | {cell(sentence(text, [*path, *parameter.opts]))}{f' [default: {default}]' if shown else ''} |"
+
+
+def argument_name(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def sentence(text: str | None, where: list[str]) -> str:
+    if not text:
+        raise ValueError(f"millstream {' '.join(where)} has no help text")
+    return " ".join(text.split())
+
+
 def table(configs: Mapping[str, Config]) -> list[str]:
     lines = ["| name | default | takes | what it is | |", "|---|---|---|---|---|"]
     for config in sorted(configs.values(), key=lambda config: config.name):
@@ -114,7 +177,7 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"apis.md": apis_page, "settings.md": settings_page}
+PAGES = {"apis.md": apis_page, "settings.md": settings_page, "commands.md": commands_page}
 
 
 def main() -> int:

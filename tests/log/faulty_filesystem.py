@@ -124,17 +124,17 @@ class FaultyFileSystem(DiskFileSystem):
     def crash(self, chance: random.Random) -> None:
         """The machine loses power. All open files and objects are to be thrown away by the caller."""
         self.heal()
-        for path, synced in self._synced.items():
+        for path, synced in list(self._synced.items()):
             if not self.exists(path):
+                del self._synced[path]
                 continue
             with Path(path).open("r+b") as file:
                 size = file.seek(0, os.SEEK_END)
-                if size <= synced:
-                    continue
-                kept = chance.choice((synced, size, chance.randint(synced, size)))
-                file.truncate(kept)
-                torn = min(chance.choice((0, 0, 7, 70)), kept - synced)
-                if torn:
+                kept = size
+                if size > synced:
+                    kept = chance.choice((synced, size, size, chance.randint(synced, size)))
+                    file.truncate(kept)
+                    torn = min(chance.choice((0, 0, 7, 70)), kept - synced)
                     file.seek(kept - torn)
                     file.write(chance.randbytes(torn))
-        self._synced.clear()
+            self._synced[path] = kept

@@ -88,6 +88,7 @@ def test_an_fsync_that_fails_takes_the_records_back(harness: Harness, worker: Ma
     log = harness.log
     assert (log.log_end_offset, log.high_watermark) == (1, 1)
     assert log.producers.entries[1].last_sequence == 0
+    assert not [path for path in Path(harness.directory).glob("*.snapshot") if int(path.stem) > 1]
     assert harness.append(b"again", producer_id=1, producer_epoch=0, base_sequence=1) == 1
     log.flush()
     assert [record.value for record in records_of(log)] == [b"durable", b"again"]

@@ -19,6 +19,7 @@ from log.faulty_filesystem import io_error
 from log.harness import Harness, records_of
 from millstream.log.cleaner import plan_cleaning
 from millstream.log.config import LogConfig
+from millstream.log.durability import advance_recovery_point
 from millstream.log.fetch import READ_COMMITTED
 from millstream.log.log_cleaner import measure
 from millstream.log.retention import delete_old_segments
@@ -169,6 +170,12 @@ class LogMachine(RuleBasedStateMachine):
     def roll(self) -> None:
         self.harness.log.roll()
         self.durable_offset = self.harness.log.recovery_point
+
+    @rule()
+    def advance_recovery_point(self) -> None:
+        advance_recovery_point(self.harness.log)
+        assert self.harness.log.recovery_point == self.end_offset
+        self.durable_offset = self.end_offset
 
     @rule()
     def flush(self) -> None:

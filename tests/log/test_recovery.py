@@ -1,12 +1,15 @@
 """Opening logs in every state a stop or a crash can leave."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from log.harness import Harness, batch, keyed, records_of
 from millstream.log.config import LogConfig
+from millstream.log.durability import advance_recovery_point
 from millstream.log.fetch import READ_COMMITTED
+from millstream.log.retention import delete_old_segments
 from millstream.wire.batches import build_batch
 
 
@@ -184,3 +187,75 @@ def test_leader_epochs_are_taken_from_the_batches(harness: Harness) -> None:
     assert log.end_offset_for_epoch(1) == (1, 2)
     assert log.end_offset_for_epoch(4) == (4, 3)
     assert log.end_offset_for_epoch(5) == (-1, -1)
+
+
+def test_a_recovery_point_inside_the_active_segment(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, LogConfig(index_interval_bytes=200))
+    values = fill(harness, 50)
+    harness.log.append(batch(b"t", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True))
+    advance_recovery_point(harness.log)
+    values += [b"t", *fill(harness, 5)]
+    log = harness.log
+    assert log.recovery_point == 51
+    entries = [log.segments.active.offset_index.entry(n) for n in range(log.segments.active.offset_index.count)]
+    recovered = harness.reopen(clean=False)
+    assert recovered.scanned_bytes < log.size / 4
+    assert [record.value for record in records_of(recovered.log)] == values
+    assert recovered.log.last_stable_offset == 50
+    assert recovered.log.segments.active.max_timestamp == harness.clock.now
+    index = recovered.log.segments.active.offset_index
+    assert [index.entry(n) for n in range(index.count)][: len(entries) - 2] == entries[: len(entries) - 2]
+    advance_recovery_point(recovered.log)
+    snapshots = [path.name for path in Path(harness.directory).glob("*.snapshot")]
+    assert snapshots == [f"{56:020d}.snapshot"]
+
+
+def test_a_recovery_point_that_leads_nowhere_means_to_read_the_segment(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    values = fill(harness, 10)
+    recovered = harness.open(recovery_point=7)
+    assert recovered.scanned_bytes >= harness.log.size
+    assert [record.value for record in records_of(harness.log)] == values
+    Path(harness.log.segments.active.log_path).write_bytes(b"")
+    assert harness.open(recovery_point=7).log.log_end_offset == 0
+
+
+def test_the_recovery_point_moves_with_many_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.log.partition_log.RECOVERY_BATCHES", 10)
+    harness = Harness(tmp_path)
+    fill(harness, 25)
+    assert harness.log.recovery_point == 20
+    monkeypatch.setattr("millstream.log.partition_log.RECOVERY_BATCHES", 1000)
+    monkeypatch.setattr("millstream.log.partition_log.RECOVERY_BYTES", 500)
+    fill(harness, 10)
+    assert 25 < harness.log.recovery_point <= 35
+
+
+def test_a_synced_snapshot_is_not_written_over_by_closing(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, LogConfig(retention_bytes=0, file_delete_delay_ms=0))
+    harness.log.append(batch(b"t", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True))
+    fill(harness, 3)
+    delete_old_segments(harness.log, harness.clock.now)  # the records go, the open transaction is in the snapshot
+    harness.reopen()
+    harness.file_system.crash(random.Random(1))
+    log = harness.open(recovery_point=4, log_start_offset=4).log
+    assert log.has_ongoing_transaction(1, 0)
+
+
+@pytest.mark.parametrize("junk", [b"\xff" * 24, b"\x00" * 24, b"\x00\x00\x00\x01" * 6])
+def test_junk_behind_what_was_synced_of_the_indexes(tmp_path: Path, junk: bytes) -> None:
+    harness = Harness(tmp_path, LogConfig(index_interval_bytes=100))
+    harness.log.append(batch(b"t", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True))
+    harness.log.append_control(producer_id=1, producer_epoch=0, commit=False, coordinator_epoch=0)
+    fill(harness, 30)
+    advance_recovery_point(harness.log)
+    fill(harness, 3)
+    folder = Path(harness.directory)
+    for suffix in (".index", ".timeindex", ".txnindex"):
+        path = folder / f"{0:020d}{suffix}"
+        path.write_bytes(path.read_bytes() + junk * 17)
+    recovered = harness.reopen(clean=False)
+    assert recovered.scanned_bytes < recovered.log.size / 4
+    assert [entry.first_offset for entry in recovered.log.aborted_transactions(0, 99)] == [0]
+    assert len(records_of(recovered.log, READ_COMMITTED, max_bytes=200)) == 33
+    assert recovered.log.segments.active.max_timestamp == harness.clock.now

@@ -6,8 +6,6 @@ and answers each with one on its standard output. The jars come from `scripts/fe
 """
 
 import contextlib
-import functools
-import importlib.util
 import json
 import os
 import shutil
@@ -16,10 +14,12 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import pytest
+
+from millstream.engines import jars
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WORKER_SOURCE = Path(__file__).with_name("KafkaWorker.java")
@@ -32,16 +32,6 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
-@functools.cache
-def _fetch_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fetch_kafka", REPOSITORY / "scripts" / "fetch_kafka.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def java_executable() -> str:
     java = shutil.which("java")
     if java is None:
@@ -52,11 +42,10 @@ def java_executable() -> str:
 
 def kafka_classpath() -> str:
     """The class path with all of Kafka's jars; a skip (in CI a failure) where `make setup` has not fetched them."""
-    script = _fetch_script()
-    cache: Path = script.default_cache()
-    if not script.is_complete(cache):
+    cache = Path(os.environ.get(jars.CACHE_VARIABLE) or REPOSITORY / ".cache")
+    if not jars.is_complete(cache):
         missing("Apache Kafka's jars are not in the cache: run `make setup`")
-    return f"{script.jar_folder(cache)}/*"
+    return f"{jars.jar_folder(cache)}/*"
 
 
 def java_command(*arguments: str, heap: str = "256m", log_level: str = "warn") -> list[str]:

@@ -14,8 +14,6 @@ from millstream.wire.batches import (
     check_crc,
     check_record_lengths,
     control_batch,
-    decode_varint,
-    encode_varint,
     iterate_headers,
     parse_header,
     read_marker,
@@ -52,12 +50,6 @@ def test_there_and_back(items: list[Record], codec: Compression) -> None:
     assert header.max_timestamp == max(record.timestamp for record in items)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 1, 5)
     assert read_records(data) == items
-
-
-@settings(deadline=None)
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_varints(value: int) -> None:
-    assert decode_varint(encode_varint(value), 0) == (value, len(encode_varint(value)))
 
 
 @pytest.mark.parametrize("codec", Compression)

@@ -14,10 +14,11 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from millstream.cluster.errors import BadInput, Unreachable
+from millstream.cluster.errors import BadInput, ClusterError, Unreachable
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
+    from confluent_kafka.admin import AdminClient
     from kafka.admin import KafkaAdminClient
 
 CONNECT_SECONDS = 3.0
@@ -52,9 +53,9 @@ class Connection(NamedTuple):
 
     @contextlib.contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
-        """An admin client, closed at the end."""
+        """An admin client, closed at the end; what it raises and nobody catches leaves as ClusterError."""
         from kafka.admin import KafkaAdminClient
-        from kafka.errors import KafkaError, NoBrokersAvailable
+        from kafka.errors import KafkaError, KafkaTimeoutError
 
         self.check()
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -62,17 +63,27 @@ class Connection(NamedTuple):
             client = KafkaAdminClient(
                 bootstrap_servers=self.bootstrap.split(","),
                 client_id="millstream",
+                bootstrap_timeout_ms=int(CONNECT_SECONDS * 1000),
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),
                 **{name.replace(".", "_"): value for name, value in self.properties.items()},
             )
-        except NoBrokersAvailable as error:
+        except KafkaTimeoutError as error:
             raise Unreachable(f"{self.bootstrap} does not answer as a Kafka broker") from error
         except (KafkaError, ValueError, TypeError, AssertionError) as error:
             raise BadInput(f"cannot connect to {self.bootstrap}: {error}") from error
         try:
             yield client
+        except KafkaError as error:
+            raise ClusterError(f"the cluster refused: {error}") from error
         finally:
             client.close()
+
+    def group_admin(self) -> AdminClient:
+        """librdkafka's admin client: the one that describes groups of the KIP-848 protocol."""
+        from confluent_kafka.admin import AdminClient
+
+        self.check()
+        return AdminClient(self._client_properties(None))
 
     def producer(self, properties: Mapping[str, Any] | None = None) -> Producer:
         from confluent_kafka import Producer

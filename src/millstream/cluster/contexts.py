@@ -1,4 +1,10 @@
-"""Which cluster is meant: a flag, else the environment, else the file of contexts, else a server on this machine.
+"""Which cluster is meant. Whoever says it first is heard, in this order:
+
+1. a flag: `--bootstrap` or `--context`
+2. the environment: `MILLSTREAM_BOOTSTRAP`, then `MILLSTREAM_CONTEXT`
+3. the current context of the file of contexts
+4. the platform that runs on this machine (the one started last, if there are several)
+5. 127.0.0.1:9092
 
 The file is `contexts.toml` in `millstream` under the user's config home (`MILLSTREAM_CONFIG` names another one):
 
@@ -19,6 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from millstream.cluster import local
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import BadInput, NotFound
 
@@ -40,9 +47,18 @@ class Contexts(NamedTuple):
             raise NotFound(f"{named_by}: there is no context {name!r}; there are: {known} (`millstream context add`)")
         return self.by_name[name]
 
+    def with_context(self, name: str, connection: Connection, *, use: bool) -> Contexts:
+        """One more, or another one of that name; the current one as well if `use`."""
+        return Contexts(name if use else self.current, {**self.by_name, name: connection})
+
+    def without(self, name: str) -> Contexts:
+        """One less; if it was the current one, none is."""
+        left = {other: connection for other, connection in self.by_name.items() if other != name}
+        return Contexts(None if self.current == name else self.current, left)
+
 
 def resolve(bootstrap: str | None, context: str | None, environ: Mapping[str, str] = os.environ) -> Connection:
-    """The cluster that a command is meant for. Flags win over the environment, the environment over the file."""
+    """The cluster that a command is meant for."""
     if bootstrap and context:
         raise BadInput("--bootstrap and --context both name a cluster: give one of them")
     if bootstrap:
@@ -55,10 +71,11 @@ def resolve(bootstrap: str | None, context: str | None, environ: Mapping[str, st
         connection = load(environ).get(environ[CONTEXT_VARIABLE], CONTEXT_VARIABLE)
     else:
         contexts = load(environ)
-        if contexts.current is None:
-            connection = Connection(DEFAULT_BOOTSTRAP)
-        else:
+        if contexts.current is not None:
             connection = contexts.get(contexts.current, str(path(environ)))
+        else:
+            platforms = local.running(environ)
+            connection = Connection(platforms[0].bootstrap if platforms else DEFAULT_BOOTSTRAP)
     connection.addresses()  # malformed ones are said now
     return connection
 

@@ -95,6 +95,20 @@ class IndexFile:
             self._persisted = size
             self._file_system.open(self.path, create=True).truncate(size)
 
+    def keep_sound_prefix(self, limits: tuple[int, int]) -> None:
+        """Cut at the first entry that does not ascend, or has a field that reaches its limit.
+
+        After a crash: what was synced is a prefix, what comes behind may be anything.
+        """
+        data = self._file_system.read_bytes(self.path)[: self._size] if self._size else b""
+        count, last = 0, (-1, -1)
+        for entry in self._struct.iter_unpack(data):
+            if not (last[0] < entry[0] < limits[0] and last[1] < entry[1] < limits[1]):
+                break
+            last = entry[0], entry[1]
+            count += 1
+        self._truncate_to_count(count)
+
     def write(self) -> None:
         """Bring the entries that are not in the file yet into it (no fsync)."""
         if self._entries is not None and self._persisted < self._size:

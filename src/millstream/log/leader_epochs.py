@@ -34,12 +34,9 @@ class LeaderEpochs:
             return []
         return entries
 
-    def _write(self, *, sync: bool = False) -> None:
+    def _write(self) -> None:
         lines = ["0", str(len(self._entries)), *(f"{epoch} {offset}" for epoch, offset in self._entries), ""]
-        self._file_system.write_atomically(self.path, "\n".join(lines).encode(), sync=sync)
-
-    def flush(self) -> None:
-        self._write(sync=True)
+        self._file_system.write_atomically(self.path, "\n".join(lines).encode(), sync=False)
 
     @property
     def entries(self) -> list[tuple[int, int]]:

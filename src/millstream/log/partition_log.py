@@ -17,18 +17,26 @@ from uuid import UUID
 from millstream.log.append import AppendOrigin, ValidBatch, validate
 from millstream.log.config import LogConfig
 from millstream.log.context import LogContext
+from millstream.log.durability import (
+    RECOVERY_BATCHES,
+    RECOVERY_BYTES,
+    LogFlush,
+    advance_recovery_point,
+    begin_flush,
+    sync_all,
+    sync_in_background,
+    take_back_unflushed,
+    write_snapshot,
+)
 from millstream.log.fetch import READ_UNCOMMITTED, FetchSlice, Isolation
-from millstream.log.filesystem import File
 from millstream.log.flush import FlushPlan
 from millstream.log.leader_epochs import LeaderEpochs
 from millstream.log.producer_state import (
     NO_TRANSACTION,
-    CompletedTransaction,
     ProducerEntry,
     ProducerState,
 )
 from millstream.log.reader import LogReader
-from millstream.log.replay import restore_producers, snapshot_offsets, snapshot_path
 from millstream.log.segment import Segment
 from millstream.log.segments import Segments
 from millstream.log.transaction_index import AbortedTransaction
@@ -58,17 +66,6 @@ class AppendInfo(NamedTuple):
     flush_needed: bool
 
 
-class LogFlush(NamedTuple):
-    """The files with unsynced records, and the offset up to which they are durable once synced."""
-
-    files: list[File]
-    end_offset: int
-
-    def sync(self) -> None:
-        for file in self.files:
-            file.sync()
-
-
 class PartitionLog:
     """Made by `recovery.open_log`, which finds out where the log ends."""
 
@@ -80,6 +77,7 @@ class PartitionLog:
         "context",
         "directory",
         "flushed_offset",
+        "generation",
         "high_watermark",
         "last_flush_ms",
         "last_stable_offset",
@@ -93,6 +91,8 @@ class PartitionLog:
         "segments",
         "topic",
         "topic_id",
+        "unsynced_batches",
+        "unsynced_from",
     )
 
     def __init__(
@@ -130,10 +130,15 @@ class PartitionLog:
         self.last_flush_ms = context.clock.now_ms()
         self.closed = False
         self._must_take_back = False
+        # Counts how often the end was taken back: a sync begun before says nothing about what came after.
+        self.generation = 0
+        # Since the last step of the recovery point: batches, and where in the active segment that was.
+        self.unsynced_batches = 0
+        self.unsynced_from = 0
         self.reader = LogReader(segments, producers)
         self._listeners: list[Callable[[], None]] = []
         producers.on_high_watermark(log_end_offset)
-        self._update_last_stable_offset()
+        self.update_last_stable_offset()
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -167,11 +172,9 @@ class PartitionLog:
         now = self.context.clock.now_ms()
         batch = validate(records, self.config, origin, now)
         header = batch.header
-        if header.size_in_bytes > self.config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the batch has {header.size_in_bytes} bytes, segment.bytes is {self.config.segment_bytes}",
-            )
+        size, limit = header.size_in_bytes, self.config.segment_bytes
+        if size > limit:
+            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, segment.bytes is {limit}")
         if header.producer_id < 0:
             return self._write(batch, leader_epoch, now)
         duplicate = self.producers.check_batch(
@@ -224,9 +227,9 @@ class PartitionLog:
 
     def _write(self, batch: ValidBatch, leader_epoch: int, now: int, marker: EndTxnMarker | None = None) -> AppendInfo:
         if self._must_take_back:
-            self._take_back_unflushed()
-            if self._must_take_back:
+            if not take_back_unflushed(self):
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.partition} cannot be written")
+            self._must_take_back = False
         header = batch.header
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -249,9 +252,12 @@ class PartitionLog:
         if header.producer_id >= 0 and marker is None:
             self.producers.apply_batch(header, base_offset, batch.max_timestamp, segment.base_offset, position)
         self.reader.note_append(base_offset, position)
+        self.unsynced_batches += 1
+        if self.unsynced_batches >= RECOVERY_BATCHES or segment.size - self.unsynced_from >= RECOVERY_BYTES:
+            advance_recovery_point(self)
         flush_needed = log_end_offset - self.flushed_offset >= config.flush_messages
         if not flush_needed:
-            self._set_high_watermark(log_end_offset)
+            self.set_high_watermark(log_end_offset)
         return AppendInfo(
             base_offset,
             last_offset,
@@ -282,9 +288,7 @@ class PartitionLog:
             except OSError:
                 segment.take_back(position, offset)
                 raise
-        completed: CompletedTransaction | None = self.producers.apply_marker(
-            producer_id, header.producer_epoch, marker, offset, now
-        )
+        completed = self.producers.apply_marker(producer_id, header.producer_epoch, marker, offset, now)
         if completed is not None:
             self.producers.complete(completed)
 
@@ -299,7 +303,7 @@ class PartitionLog:
         if old.base_offset == base_offset:
             return old
         old.seal()
-        self.write_snapshot(base_offset)
+        write_snapshot(self)
         jitter = self.config.segment_jitter_ms
         new = Segment.create(
             context.open_files,
@@ -310,86 +314,28 @@ class PartitionLog:
         )
         self.segments.add(new)
         self.reader.forget()
-        rolled = self.segments.between(min(self.recovery_point, old.base_offset), base_offset)
-        files = [file for segment in rolled for file in segment.files_to_sync()]
-        files.append(context.file_system.open(snapshot_path(self.directory, base_offset)))
-
-        def sync() -> None:
-            for file in files:
-                file.sync()
-            context.file_system.sync_directory(self.directory)
-
-        def done(error: BaseException | None) -> None:
-            if error is None and base_offset > self.recovery_point and not self.closed:
-                self.recovery_point = base_offset
-                self.flushed_offset = max(self.flushed_offset, base_offset)
-                if base_offset > self.high_watermark:
-                    self._set_high_watermark(base_offset)
-                context.checkpoint_needed()
-
-        context.worker.submit(sync, done)
+        self.unsynced_batches = self.unsynced_from = 0
+        sync_in_background(self, self.segments.between(min(self.recovery_point, old.base_offset), base_offset))
         return new
-
-    def write_snapshot(self, offset: int) -> None:
-        """The producer state before `offset`, which is the log end offset."""
-        path = snapshot_path(self.directory, offset)
-        self.context.file_system.write_atomically(path, self.producers.encode(), sync=False)
 
     # --- flushing
 
     def begin_flush(self) -> FlushPlan:
         """What to sync so that everything appended so far is durable."""
-        files = [segment.file for segment in self.segments.between(self.flushed_offset, self.log_end_offset)]
-        return LogFlush(files, self.log_end_offset)
+        return begin_flush(self)
 
     def end_flush(self, plan: FlushPlan, error: BaseException | None) -> None:
-        """The plan was synced: what it covers is durable, and visible."""
+        """The plan was synced: what it covers is durable, and visible. If that failed, it is taken back."""
         if not isinstance(plan, LogFlush) or self.closed:
             return
         self.last_flush_ms = self.context.clock.now_ms()
         if error is not None:
-            self._take_back_unflushed()
+            self._must_take_back = not take_back_unflushed(self)
             return
-        # The recovery point stays: it vouches for the indexes too, and those are synced when the segment is rolled.
+        # The recovery point stays: it vouches for the indexes too.
         self.flushed_offset = max(self.flushed_offset, plan.end_offset)
         if plan.end_offset > self.high_watermark:
-            self._set_high_watermark(plan.end_offset)
-
-    def _take_back_unflushed(self) -> None:
-        """An fsync failed: nobody knows what of the unsynced bytes is on the disk, and a later fsync would not tell.
-
-        So the records above the high watermark, which nobody has seen and no producer was told of, are cut off. If that
-        fails as well, the log takes no appends until it succeeds.
-        """
-        self._must_take_back = True
-        offset = self.high_watermark
-        segments = self.segments
-        try:
-            found = self.reader.find(offset) if offset < self.log_end_offset else None
-            if found is not None:
-                segment, position = found
-                segments.drop_from(segments.index_of(segment) + 1)
-                segment.truncate_to_position(position, offset)
-            self.leader_epochs.truncate_from_end(offset)
-            names = [entry.name for entry in self.context.file_system.entries(self.directory)]
-            restore_producers(
-                self.context,
-                self.producers,
-                self.leader_epochs,
-                segments,
-                snapshot_offsets(names),
-                offset,
-                len(segments),
-            )
-        except OSError:
-            return
-        self.reader.forget()
-        self.log_end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self.flushed_offset = min(self.flushed_offset, offset)
-        self.producers.on_high_watermark(offset)
-        self._update_last_stable_offset()
-        self._must_take_back = False
+            self.set_high_watermark(plan.end_offset)
 
     def flush(self) -> None:
         """Sync everything here and now. Blocks: for shutdown and for tests."""
@@ -410,15 +356,15 @@ class PartitionLog:
     def unsubscribe(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
 
-    def _set_high_watermark(self, offset: int) -> None:
+    def set_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
         self.producers.on_high_watermark(offset)
-        self._update_last_stable_offset()
+        self.update_last_stable_offset()
         if self._listeners:
             for listener in self._listeners.copy():
                 listener()
 
-    def _update_last_stable_offset(self) -> None:
+    def update_last_stable_offset(self) -> None:
         unstable = self.producers.first_unstable_offset
         if unstable is None:
             self.last_stable_offset = self.high_watermark
@@ -525,7 +471,7 @@ class PartitionLog:
         except OSError as error:
             raise self._storage_error(error) from error
         self.log_start_offset = offset
-        self._update_last_stable_offset()
+        self.update_last_stable_offset()
         self.context.checkpoint_needed()
 
     def forget_positions(self) -> None:
@@ -540,12 +486,9 @@ class PartitionLog:
         try:
             self.segments.active.seal()
             if self.log_end_offset > 0:
-                self.write_snapshot(self.log_end_offset)
-            if self.context.sync_on_close and self.recovery_point < self.log_end_offset:
-                for segment in self.segments.between(self.recovery_point, self.log_end_offset):
-                    for file in segment.files_to_sync():
-                        file.sync()
-                self.context.file_system.sync_directory(self.directory)
+                write_snapshot(self)
+            if self.context.sync_on_close:
+                sync_all(self)
         except OSError as error:
             raise self._storage_error(error) from error
         finally:

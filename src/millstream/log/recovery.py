@@ -234,11 +234,14 @@ class _Opening:
             end_offset = self._end_of(self.segments.active)
             self._restore_producers(end_offset, len(self.segments))
             return end_offset
-        self._restore_producers(self.segments[first].base_offset, first)
-        end_offset = self.recovered_from = self.segments[first].base_offset
+        end_offset, position = self._where_to_begin(self.segments[first], recovery_point)
+        self.recovered_from = end_offset
+        self._restore_producers(end_offset, first + 1 if position else first)
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
-            end_offset, sound = self._recover(segment)
+            if index > first:
+                end_offset, position = segment.base_offset, 0
+            end_offset, sound = self._recover(segment, end_offset, position)
             if not sound or (index + 1 < len(self.segments) and end_offset > self.segments[index + 1].base_offset):
                 self.segments.drop_from(index + 1)
                 break
@@ -246,6 +249,26 @@ class _Opening:
                 segment.seal()
         self._remove_snapshots_behind(end_offset)
         return end_offset
+
+    def _where_to_begin(self, segment: Segment, recovery_point: int) -> tuple[int, int]:
+        """Offset and position of the first batch that is not known to be on the disk.
+
+        That is the recovery point, if the indexes (which were synced with it) lead to a batch that begins there or to
+        the end of the file. Otherwise it is the beginning of the segment, and everything in it is read.
+        """
+        if recovery_point > segment.base_offset and self._has_sound_indexes(segment):
+            segment.keep_indexes_before(recovery_point)
+            start = segment.offset_index.last_position()
+            if start < segment.size:
+                reached = -1
+                for position, header in segment.scan(start):
+                    if header.base_offset >= recovery_point:
+                        return (recovery_point, position) if reached == recovery_point else (segment.base_offset, 0)
+                    reached, end = header.next_offset, position + header.size_in_bytes
+                    self.scanned_bytes += header.size_in_bytes
+                if reached == recovery_point:
+                    return recovery_point, end
+        return segment.base_offset, 0
 
     def _has_sound_indexes(self, segment: Segment) -> bool:
         name = segment_name(segment.base_offset)
@@ -272,13 +295,18 @@ class _Opening:
             self.scanned_bytes += header.size_in_bytes
         return end_offset
 
-    def _recover(self, segment: Segment) -> tuple[int, bool]:
-        """Read a whole segment, cut it where it is not sound. Returns its end offset and whether it was whole."""
-        segment.reset_indexes()
-        end_offset = segment.base_offset
-        valid = 0
+    def _recover(self, segment: Segment, end_offset: int, begin: int) -> tuple[int, bool]:
+        """Read a segment from position `begin` (`end_offset` is the offset there) and cut it where it is not sound.
+
+        Returns its end offset and whether it was sound.
+        """
+        if begin:
+            segment.load_max_timestamp(begin)
+        else:
+            segment.reset_indexes()
+        valid = begin
         interval = self._config.index_interval_bytes
-        for start, chunk in segment.chunks():
+        for start, chunk in segment.chunks(begin):
             inside = 0
             while inside < len(chunk):
                 header = parse_header(chunk, inside)
@@ -292,7 +320,7 @@ class _Opening:
             valid = start + inside
             if inside < len(chunk):
                 break
-        self.scanned_bytes += valid
+        self.scanned_bytes += valid - begin
         whole = valid == segment.size
         if not whole:
             self.truncated_bytes += segment.size - valid

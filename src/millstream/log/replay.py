@@ -101,7 +101,9 @@ def restore_producers(
             position = 0
             while position < len(chunk):
                 header = parse_header(chunk, position)
+                if header.base_offset >= end_offset:
+                    return scanned
                 replay_batch(producers, epochs, segment, chunk, position, header, write_index=False)
                 position += header.size_in_bytes
-            scanned += len(chunk)
+                scanned += header.size_in_bytes
     return scanned

@@ -30,6 +30,7 @@ SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDE
 DELETED_SUFFIX: Final = ".deleted"
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
+MAX_TIMESTAMP: Final = 0x7FFFFFFFFFFFFFFF
 _SEARCH_WINDOW: Final = 8192
 _SCAN_CHUNK: Final = 4 * 1024 * 1024
 # Base offset, batch length; then, behind leader epoch, magic, crc and attributes, the last offset delta.
@@ -171,10 +172,10 @@ class Segment:
             self._load_max_timestamp()
         return self._offset_of_max_timestamp
 
-    def _load_max_timestamp(self) -> int:
+    def _load_max_timestamp(self, end: int | None = None) -> int:
         timestamp, offset = self.time_index.last_entry()
         # The time index is kept up with every entry of the offset index, so only the batches behind that are unknown.
-        for _, header in self.scan(self.offset_index.last_position()):
+        for _, header in self.scan(self.offset_index.last_position(), end=end):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
@@ -361,6 +362,19 @@ class Segment:
         self._offset_of_max_timestamp = self.base_offset
         self._first_timestamp = None
         self._bytes_since_index_entry = 0
+
+    def keep_indexes_before(self, offset: int) -> None:
+        """Recovery reads on from `offset`: what the indexes say about the rest is cut off and built anew."""
+        limit = offset - self.base_offset
+        self.offset_index.keep_sound_prefix((limit, self.size))
+        self.time_index.keep_sound_prefix((MAX_TIMESTAMP, limit))
+        self.transaction_index.keep_sound_prefix(offset)
+        self._first_timestamp = None
+        self._bytes_since_index_entry = 0
+
+    def load_max_timestamp(self, position: int) -> None:
+        """The greatest timestamp of the part before `position`, whose indexes are complete."""
+        self._load_max_timestamp(position)
 
     def reset_indexes(self) -> None:
         """Before recovery builds them anew."""

@@ -54,6 +54,10 @@ class TimeIndex(IndexFile):
         super().reset()
         self._last_timestamp = None
 
+    def keep_sound_prefix(self, limits: tuple[int, int]) -> None:
+        super().keep_sound_prefix(limits)
+        self._last_timestamp = None
+
     def truncate_to(self, offset: int) -> None:
         """Remove the entries from `offset` on."""
         count = self.count

@@ -93,6 +93,18 @@ class TransactionIndex:
             self._size = self._first_ending_at_or_after(offset) * ENTRY.size
             self._file_system.open(self.path).truncate(self._size)
 
+    def keep_sound_prefix(self, offset: int) -> None:
+        """Cut at the first entry that does not ascend or reaches `offset`: a crash may have left anything there."""
+        count, last = 0, -1
+        for entry in self:
+            if not (last < entry.last_offset < offset and 0 <= entry.first_offset < entry.last_offset):
+                break
+            last = entry.last_offset
+            count += 1
+        if count < self.count:
+            self._size = count * ENTRY.size
+            self._file_system.open(self.path).truncate(self._size)
+
     def reset(self) -> None:
         self._size = 0
         self._file_system.remove(self.path)

@@ -26,6 +26,7 @@ import google_crc32c
 
 from millstream.wire.compression import MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
 from millstream.wire.errors import ErrorCode, KafkaError
+from millstream.wire.varints import decode_varint, encode_varint
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
@@ -34,7 +35,6 @@ MAGIC: Final = 2
 MAGIC_OFFSET: Final = 16
 CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
-LAST_OFFSET_DELTA_OFFSET: Final = 23
 
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
@@ -200,45 +200,8 @@ def set_max_timestamp(batch: bytearray, max_timestamp: int, timestamp_type: int)
     _CRC.pack_into(batch, CRC_OFFSET, compute_crc(batch, 0, len(batch)))
 
 
-# --- varints
-
-
 def _invalid(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, reason)
-
-
-def encode_varint(value: int) -> bytes:
-    """`value` as a zigzag varint."""
-    rest = value << 1 if value >= 0 else (~value << 1) | 1
-    if rest < 0x80:
-        return _ONE_BYTE[rest]
-    out = bytearray()
-    while rest >= 0x80:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-_ONE_BYTE: Final = tuple(bytes((n,)) for n in range(0x80))
-
-
-def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The zigzag varint at `position` and the position behind it."""
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value, shift = byte & 0x7F, 7
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-        if shift > 63:
-            raise _invalid("a varint is longer than ten bytes")
 
 
 # --- opening the records
