@@ -86,7 +86,7 @@ def test_deleted_folders_and_strangers_at_the_start(tmp_path: Path) -> None:
     for name in ("t-0.0123456789abcdef0123456789abcdef-delete", "lost+found", "t-1"):
         (tmp_path / name).mkdir(parents=True)
     manager = LogManager(str(tmp_path))
-    manager.open(lambda _: SMALL, keep=lambda topic, partition: (topic, partition) != ("t", 1))
+    manager.open(lambda _: SMALL, keep=lambda topic, partition, _: (topic, partition) != ("t", 1))
     manager.remove_deleted()
     assert manager.logs == {}
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "lost+found"]
@@ -169,3 +169,23 @@ def test_a_folder_to_be_thrown_away_waits_for_no_disk(tmp_path: Path, monkeypatc
     manager.get("t", 0).close()  # type: ignore[union-attr]  # it was made three lines above
     assert (tmp_path / "recovery-point-offset-checkpoint").exists()
     manager.release()
+
+
+def test_what_another_topic_of_the_same_name_left_behind_is_not_found_again(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.create("t", 0, uuid4(), SMALL).append(batch(b"old"))
+    first.close()
+    manager = LogManager(str(tmp_path), clock=ManualClock())
+    manager.lock()
+    assert manager.create("t", 0, uuid4(), SMALL).log_end_offset == 0
+    manager.close()
+
+
+def test_whoever_waits_for_a_log_is_woken_when_it_is_deleted(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    log = manager.create("t", 0, uuid4(), SMALL)
+    seen: list[bool] = []
+    log.subscribe(lambda: seen.append(log.closed))
+    manager.delete("t", 0)
+    assert seen == [True]
+    manager.close()

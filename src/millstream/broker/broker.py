@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from os import urandom
 from pathlib import Path
+from uuid import UUID
 
 from millstream.broker import maintenance
 from millstream.broker.apis import load_all
@@ -205,9 +206,10 @@ class Broker:
         known = self.topics.get(topic)
         return known.log_config if known is not None else LogConfig()
 
-    def _is_wanted(self, topic: str, partition: int) -> bool:
-        """A folder without a topic is what a crash left of a deletion."""
-        return self.topics.partition(topic, partition) is not None
+    def _is_wanted(self, topic: str, partition: int, topic_id: UUID | None) -> bool:
+        """A folder without a topic, or of another topic of that name, is what a crash left of a deletion."""
+        known = self.topics.partition(topic, partition)
+        return known is not None and (topic_id is None or topic_id.bytes == known.topic.topic_id)
 
     def _group_setting(self, group_id: str, name: str) -> int | None:
         text = self.configs.overrides(ResourceType.GROUP, group_id).get(name)

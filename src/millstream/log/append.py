@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from millstream.log.config import LogConfig
+from millstream.log.config import LONG_MAX, LogConfig
 from millstream.wire.batches import (
     ATTRIBUTES_OFFSET,
     HEADER,
@@ -182,11 +182,13 @@ def _as_it_came(
         return _stamped(records, size, max_timestamp, 0, NO_TIMESTAMP)
     if client and max_timestamp != NO_TIMESTAMP:
         # The base timestamp is the first record's; with a delete horizon or a max below it the header cannot be right.
+        # Where there is a bound in the past, any record may be older than the first.
         earliest = header.base_timestamp
         if (
             max_timestamp - now > config.message_timestamp_after_max_ms
             or now - earliest > config.message_timestamp_before_max_ms
             or max_timestamp < earliest
+            or (header.record_count > 1 and config.message_timestamp_before_max_ms != LONG_MAX)
         ):
             opened = read_records(records, 0, header)
             _check_records(opened, header, config, now)

@@ -95,10 +95,13 @@ class LogManager:
     def context(self) -> LogContext:
         return self._context
 
-    def open(self, config_of: Callable[[str], LogConfig], keep: Callable[[str, int], bool] | None = None) -> None:
+    def open(
+        self, config_of: Callable[[str], LogConfig], keep: Callable[[str, int, UUID | None], bool] | None = None
+    ) -> None:
         """Lock the folder and open all logs; `config_of` gives a topic's config.
 
-        With `keep`, a log for which it says no belongs to a topic that is no more: its folder is deleted.
+        With `keep`, a log for which it says no belongs to a topic that is no more: its folder is deleted. It is asked with
+        the topic id that the folder was made for, None if that is not known.
         """
         if self._lock_fd is None:
             self.lock()
@@ -119,7 +122,8 @@ class LogManager:
             if match is None:
                 continue
             topic, partition = match["topic"], int(match["partition"])
-            if keep is not None and not keep(topic, partition):
+            topic_id = checkpoints.read_partition_metadata(file_system, path)
+            if keep is not None and not keep(topic, partition, topic_id):
                 self._rename_to_delete(topic, partition, now)
                 continue
             key = topic, partition
@@ -128,7 +132,7 @@ class LogManager:
                 path,
                 topic,
                 partition,
-                checkpoints.read_partition_metadata(file_system, path) or UUID(int=0),
+                topic_id or UUID(int=0),
                 config_of(topic),
                 clean=self.was_clean,
                 recovery_point=recovery_points.get(key, 0),
@@ -170,6 +174,9 @@ class LogManager:
             return existing
         path = f"{self.root}/{topic}-{partition}"
         try:
+            if checkpoints.read_partition_metadata(self.file_system, path) not in (None, topic_id):
+                # What a topic of the same name left behind when its folder could not be put aside.
+                self._rename_to_delete(topic, partition, self.clock.now_ms())
             recovered = recover_log(
                 self._context,
                 path,
@@ -193,6 +200,7 @@ class LogManager:
         if log is None:
             return
         log.closed = True
+        log.wake_listeners()
         self._context.open_files.forget_under(log.directory)
         self.cleaner_offsets.pop((topic, partition), None)
         try:

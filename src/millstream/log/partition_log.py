@@ -350,7 +350,7 @@ class PartitionLog:
     # --- high watermark, last stable offset
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """`listener` is called whenever the high watermark or the last stable offset has moved."""
+        """`listener` is called whenever the high watermark or the last stable offset has moved, or the log is deleted."""
         self._listeners.append(listener)
 
     def unsubscribe(self, listener: Callable[[], None]) -> None:
@@ -360,6 +360,10 @@ class PartitionLog:
         self.high_watermark = offset
         self.producers.on_high_watermark(offset)
         self.update_last_stable_offset()
+        self.wake_listeners()
+
+    def wake_listeners(self) -> None:
+        """Tell whoever waits for this log to look again: there is more to read, or the log is gone."""
         if self._listeners:
             for listener in self._listeners.copy():
                 listener()
