@@ -30,8 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # kafka-python loads its schemas through a deprecated function of importlib.
-    config.addinivalue_line("filterwarnings", "ignore:read_text is deprecated:DeprecationWarning")
+    # kafka-python loads its schemas through deprecated functions of importlib.
+    for function in ("read_text", "open_text"):
+        config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

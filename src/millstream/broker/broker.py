@@ -46,6 +46,7 @@ log = get_logger(__name__)
 STORE_NAME = "millstream.db"
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 DELETED_FILES_INTERVAL_MS = 1000
+INDEX_FILES_INTERVAL_MS = 5000
 SHORTEST_INTERVAL_MS, LONGEST_INTERVAL_MS = 50, 86_400_000
 PRODUCER_ID_BLOCK = 1000
 
@@ -144,6 +145,7 @@ class Broker:
                 Chore("flush", every("log.flush.scheduler.interval.ms"), logs.flush_due),
                 Chore("checkpoints", every("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint),
                 Chore("compaction", every("log.cleaner.backoff.ms"), self._compact),
+                Chore("index files", lambda: INDEX_FILES_INTERVAL_MS, logs.write_indexes),
                 Chore("deleted files", lambda: DELETED_FILES_INTERVAL_MS, logs.remove_deleted),
                 Chore("producer expiry", every("producer.id.expiration.check.interval.ms"), logs.expire_producers),
             ],

@@ -1,9 +1,9 @@
 """What a person types: the `millstream` command.
 
-One file for each command or group of commands; `COMMANDS` is their table, and each is imported when it is called, so that
-`millstream serve` does not pay for the others. A command turns arguments into calls of the packages below, and results into
-tables or JSON (`output`); it holds no logic of its own. Exit codes: 0 done, 1 it failed, 2 the command line was wrong, 3 the
-cluster cannot be reached, 4 what was named does not exist.
+One file for each command or group of commands; `COMMANDS` is their table, and each is imported when it is called, so
+that `millstream serve` does not pay for the others. A command turns arguments into calls of the packages below, and
+results into tables or JSON (`output`); it holds no logic of its own. Exit codes: 0 done, 1 it failed, 2 the command
+line was wrong, 3 the cluster cannot be reached, 4 what was named does not exist.
 """
 
 from __future__ import annotations

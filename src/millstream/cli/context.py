@@ -20,7 +20,7 @@ COLUMNS = (
     Column("bootstrap", "bootstrap"),
     Column("properties", "properties"),
 )
-SECRETS = ("password", "secret", "token", "jaas", "key")
+SECRETS = ("password", "secret", "token", "jaas", "key.pem")
 """Properties with one of these words in their names are not shown."""
 
 

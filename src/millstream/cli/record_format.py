@@ -36,8 +36,8 @@ def renderer(form: str | None, *, json: bool) -> Renderer:
     if "{" in form:
         return _template(form)
     raise BadInput(
-        f"--format: {form!r} is neither json nor raw nor a template{nearest(form, ('json', 'raw'))}; a template has fields, "
-        "for example '{partition}/{offset} {key} {value}\\n'"
+        f"--format: {form!r} is neither json nor raw nor a template{nearest(form, ('json', 'raw'))}; "
+        "a template has fields, for example '{partition}/{offset} {key} {value}\\n'"
     )
 
 

@@ -1,7 +1,7 @@
 """A topic made again under another name: same partitions and configs, and its records if wanted.
 
-Records keep partition, order, key, value, headers and timestamp; their offsets begin anew. What is copied is what was there
-at the start and is committed: records of aborted or unfinished transactions stay behind.
+Records keep partition, order, key, value, headers and timestamp; their offsets begin anew. What is copied is what was
+there at the start and is committed: records of aborted or unfinished transactions stay behind.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _copy(connection: Connection, source: str, target: str, progress: Callable[[
     total = sum(reader.ends.values()) - sum(reader.starts.values())
     try:
         for record in reader.to_end():
-            optional = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
+            optional: dict[str, Any] = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
             while not failures:
                 try:
                     producer.produce(

@@ -65,9 +65,9 @@ def resolve(bootstrap: str | None, context: str | None, environ: Mapping[str, st
         connection = Connection(bootstrap)
     elif context:
         connection = load(environ).get(context, "--context")
-    elif BOOTSTRAP_VARIABLE in environ:
+    elif environ.get(BOOTSTRAP_VARIABLE):
         connection = Connection(environ[BOOTSTRAP_VARIABLE])
-    elif CONTEXT_VARIABLE in environ:
+    elif environ.get(CONTEXT_VARIABLE):
         connection = load(environ).get(environ[CONTEXT_VARIABLE], CONTEXT_VARIABLE)
     else:
         contexts = load(environ)
@@ -76,7 +76,8 @@ def resolve(bootstrap: str | None, context: str | None, environ: Mapping[str, st
         else:
             platforms = local.running(environ)
             connection = Connection(platforms[0].bootstrap if platforms else DEFAULT_BOOTSTRAP)
-    connection.addresses()  # malformed ones are said now
+    if not connection.addresses():  # malformed ones are said now
+        raise BadInput(f"{connection.bootstrap!r} names no address: it must be HOST:PORT, several with commas")
     return connection
 
 

@@ -228,7 +228,7 @@ class _Events:
 
 def _record(message: Message) -> Record:
     stamp: Any = message.timestamp()
-    headers = [(name, value.encode() if isinstance(value, str) else value) for name, value in message.headers() or []]
+    headers: Any = message.headers() or []
     return Record(
         message.topic() or "",
         message.partition() or 0,

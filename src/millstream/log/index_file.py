@@ -1,11 +1,13 @@
 """What the offset index and the time index share: fixed-size entries in ascending order, kept small in memory.
 
-The active segment's entries are a bytearray, written to the file when the segment is flushed, rolled or closed; a crash
-before that loses nothing, because recovery reads the active segment anyway and rebuilds them. A closed segment's
+The active segment's entries are a bytearray. The file comes with the first of them, so that Kafka's tools find it; the
+others follow from time to time, and when the segment is flushed, rolled or closed. A crash before that loses nothing,
+because recovery reads the active segment anyway and rebuilds them. A closed segment's
 entries stay on disk: a look-up opens the file, halves it with small reads and closes it again, which takes some tens of
 microseconds, no memory and no descriptor. Sequential readers do not come here at all (see `segment`).
 """
 
+from contextlib import suppress
 from struct import Struct
 from typing import Any, Final
 
@@ -48,6 +50,9 @@ class IndexFile:
             self._entries = bytearray(self._file_system.read_bytes(self.path)[: self._size])
         self._entries += self._struct.pack(*fields)
         self._size += self._struct.size
+        if self._persisted == 0:
+            with suppress(OSError):  # the next write brings it
+                self.write()
 
     def _rank(self, field: int, target: int) -> int:
         """How many entries have a `field` that is not greater than `target`."""

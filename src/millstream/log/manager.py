@@ -4,8 +4,9 @@
 checkpoints, and opens every `<topic>-<partition>` folder. A deleted log's folder is renamed to
 `<topic>-<partition>.<32 hex digits>-delete` at once and removed later, so its name is free again.
 
-Nothing here schedules: `retain`, `flush_due`, `expire_producers`, `checkpoint` and `remove_deleted` are plain methods
-for a server's timers, as is `LogCleaner.step`. They return quickly; what blocks goes to the workers.
+Nothing here schedules: `retain`, `flush_due`, `write_indexes`, `expire_producers`, `checkpoint` and `remove_deleted`
+are plain methods for a server's timers, as is `LogCleaner.step`. They return quickly; what blocks goes to the
+workers.
 """
 
 import errno
@@ -13,6 +14,7 @@ import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -100,8 +102,8 @@ class LogManager:
     ) -> None:
         """Lock the folder and open all logs; `config_of` gives a topic's config.
 
-        With `keep`, a log for which it says no belongs to a topic that is no more: its folder is deleted. It is asked with
-        the topic id that the folder was made for, None if that is not known.
+        With `keep`, a log for which it says no belongs to a topic that is no more: its folder is deleted. It is asked
+        with the topic id that the folder was made for, None if that is not known.
         """
         if self._lock_fd is None:
             self.lock()
@@ -229,6 +231,12 @@ class LogManager:
         for log in self:
             if log.flushed_offset < log.log_end_offset and now - log.last_flush_ms >= log.config.flush_ms:
                 self.group_commit.request(log, lambda _: None)
+
+    def write_indexes(self) -> None:
+        """Bring the index files of the active segments up to date, for whoever looks at them from outside."""
+        for log in self:
+            with suppress(OSError):  # they are rebuilt after a crash, and written again at the next turn
+                log.segments.active.write_indexes()
 
     def expire_producers(self) -> int:
         """Forget producers that were silent for long. For producer.id.expiration.check.interval.ms."""

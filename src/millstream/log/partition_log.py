@@ -350,7 +350,8 @@ class PartitionLog:
     # --- high watermark, last stable offset
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """`listener` is called whenever the high watermark or the last stable offset has moved, or the log is deleted."""
+        """`listener` is called whenever the high watermark or the last stable offset has moved, or the log is
+        deleted."""
         self._listeners.append(listener)
 
     def unsubscribe(self, listener: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""The codec of a partition's batches, from a look at its first and its last ones.
+"""The codec of a partition's batches, from a look at its last one.
 
-A client that reads records does not learn how they were compressed, so the batches' headers are fetched: at most
-`SAMPLE_BYTES` from the log start and from the end. The last batch decides: it is what producers do now.
+A client that reads records does not learn how they were compressed, so a batch is fetched and its header read: the last
+one, which is what producers do now, or, if that is a transaction marker, the first.
 
     batch header: base offset 8, length 4, leader epoch 4, magic 1, crc 4, attributes 2 (the codec is its lowest 3 bits)
 """
@@ -9,7 +9,7 @@ A client that reads records does not learn how they were compressed, so the batc
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from millstream.cluster.graduation.plan import Partition
@@ -30,47 +30,42 @@ def sample(admin: KafkaAdminClient, bounds: Mapping[Partition, tuple[int, int]])
     found: dict[Partition, str] = {}
     filled = {where: ends for where, ends in bounds.items() if ends[1] > ends[0]}
     leading = leaders(admin, (where.topic for where in filled))
-    for offset_of in (lambda ends: ends[0], lambda ends: ends[1] - 1):
-        by_leader: dict[int, dict[Partition, int]] = {}
-        for where, ends in filled.items():
-            by_leader.setdefault(leading[where], {})[where] = offset_of(ends)
-        for leader, wanted in by_leader.items():
-            found.update(_fetch(admin, leader, wanted))
+    for where, (first, end) in filled.items():
+        for offset in (end - 1, first):
+            codec = codec_of(_fetch(admin, leading[where], where, offset))
+            if codec is not None:
+                found[where] = codec
+                break
     return found
 
 
-def _fetch(admin: KafkaAdminClient, leader: int, wanted: Mapping[Partition, int]) -> Iterator[tuple[Partition, str]]:
+def _fetch(admin: KafkaAdminClient, leader: int, where: Partition, offset: int) -> bytes:
+    """One partition a request: a broker sends a batch that is bigger than was asked for only if it is the first."""
     from kafka.protocol.consumer import FetchRequest
 
     topic_class = FetchRequest.FetchTopic
-    topics: dict[str, list[object]] = {}
-    for where, offset in wanted.items():
-        topics.setdefault(where.topic, []).append(
-            topic_class.FetchPartition(
-                partition=where.partition,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                log_start_offset=-1,
-                partition_max_bytes=SAMPLE_BYTES,
-            )
-        )
+    partition = topic_class.FetchPartition(
+        partition=where.partition,
+        current_leader_epoch=-1,
+        fetch_offset=offset,
+        log_start_offset=-1,
+        partition_max_bytes=SAMPLE_BYTES,
+    )
     request = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=SAMPLE_BYTES * len(wanted),
+        max_bytes=SAMPLE_BYTES,
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[topic_class(topic=name, partitions=parts) for name, parts in topics.items()],
+        topics=[topic_class(topic=where.topic, partitions=[partition])],
         forgotten_topics_data=[],
         rack_id="",
         max_version=12,  # from 13 on topics go by id
     )
-    for topic in send(admin, request, leader).responses:
-        for part in topic.partitions:
-            codec = codec_of(bytes(part.records or b""))
-            if codec is not None:
-                yield Partition(topic.topic, part.partition_index), codec
+    return b"".join(
+        bytes(part.records or b"") for topic in send(admin, request, leader).responses for part in topic.partitions
+    )
 
 
 def codec_of(batches: bytes) -> str | None:

@@ -1,8 +1,8 @@
 """Which configs of a topic go with it, and which are off while it is copied.
 
-What was set on the topic itself goes with it. What the topic had from its cluster goes with it only if it decides what a
-reader sees (`VISIBLE`): how a cluster stores and replicates is the target's own business. In both cases a value is set
-only where the target would do something else by itself.
+What was set on the topic itself goes with it. What the topic had from its cluster goes with it only if it decides
+what a reader sees (`VISIBLE`): how a cluster stores and replicates is the target's own business. In both cases a
+value is set only where the target would do something else by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _OF_THE_CLUSTER = frozenset({"leader.replication.throttled.replicas", "follower.
 
 
 def wanted(source: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
-    """What is to be set at the target. `source` is DescribeConfigs' answer for the topic, `defaults` the target's own."""
+    """What is to be set at the target. `source` is DescribeConfigs' answer for the topic, `defaults` the target's
+    own."""
     chosen = {}
     for name, entry in sorted(source.items()):
         own = entry["config_source"] in ("DYNAMIC_TOPIC_CONFIG", "TOPIC_CONFIG")

@@ -1,8 +1,9 @@
 """Copies records from partition to partition, each at the offset that it has at the source.
 
-The producer is idempotent and each partition is written by one producer in order; every acknowledgement is checked against
-the offset that was expected, so a second writer is noticed with its first record. Where the next record's offset is not the
-next at the target, the partition waits until all before it is acknowledged, and the offsets between are filled (`gaps`).
+The producer is idempotent and each partition is written by one producer in order; every acknowledgement is checked
+against the offset that was expected, so a second writer is noticed with its first record. Where the next record's
+offset is not the next at the target, the partition waits until all before it is acknowledged, and the offsets between
+are filled (`gaps`).
 
 Crash behaviour: a partition's start is saved before its first real record is sent. Without a saved start, whatever the
 target's partition holds is filler that may be deleted; with one, it is a prefix of the source's partition.
@@ -192,7 +193,9 @@ class Copier:
             producer = self._producers[track.codec] = self._target.producer(properties)
         while True:
             try:
-                producer.produce(track.where.topic, partition=track.where.partition, on_delivery=self._delivered, **record)
+                producer.produce(
+                    track.where.topic, partition=track.where.partition, on_delivery=self._delivered, **record
+                )
                 break
             except BufferError:
                 producer.poll(0.1)

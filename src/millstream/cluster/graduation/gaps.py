@@ -1,9 +1,10 @@
 """Offsets at the target that must hold something so that the next record gets the offset it had at the source.
 
-`Markers` (the default) takes one offset with each transaction marker: an abort marker of a producer that has no transaction.
-Consumers skip control records whatever their isolation level; the log cleaner removes them. It needs ALTER or CLUSTER_ACTION
-on the target's cluster, as `kafka-transactions.sh abort` does, and one marker takes 78 bytes. Its timestamp is the broker's
-time: where there are markers, a look-up by time may answer an earlier offset, and time-based retention counts from the move.
+`Markers` (the default) takes one offset with each transaction marker: an abort marker of a producer that has no
+transaction. Consumers skip control records whatever their isolation level; the log cleaner removes them. It needs
+ALTER or CLUSTER_ACTION on the target's cluster, as `kafka-transactions.sh abort` does, and one marker takes 78 bytes.
+Its timestamp is the broker's time: where there are markers, a look-up by time may answer an earlier offset, and
+time-based retention counts from the move.
 
 `filler` is the record that fills offsets visibly: before a partition's first record, where it is deleted at once, and
 between records only if that was asked for, because markers are not allowed. It is a tombstone with a reserved key and

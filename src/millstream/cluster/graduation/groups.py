@@ -1,8 +1,9 @@
 """The positions of consumer groups: what each has committed in the topics that are moved.
 
-A group with members is at work: its position changes while it is copied, and its members would go on at the source. It is
-refused unless that is forced. At the target a group with members is always refused (the broker would refuse, too), and so is
-one that has other positions there already: it has gone on, and setting it back would give it records twice.
+A group with members is at work: its position changes while it is copied, and its members would go on at the source.
+It is refused unless that is forced. At the target a group with members is always refused (the broker would refuse,
+too), and so is one that has other positions there already: it has gone on, and setting it back would give it records
+twice.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def plan(
     for entry in sorted(source.list_groups(), key=lambda entry: str(entry["group_id"])):
         name, state, kind = entry["group_id"], entry.get("group_state", ""), entry.get("group_type", "").lower()
         if kind not in _TYPES or entry.get("protocol_type", "") not in ("", "consumer"):
-            left_out.append(LeftOut(f"group {name}", f"is a {kind or entry['protocol_type']} group, not a consumer group"))
+            left_out.append(
+                LeftOut(f"group {name}", f"is a {kind or entry['protocol_type']} group, not a consumer group")
+            )
             continue
         positions = committed(source, name, topics)
         if positions:
@@ -80,7 +83,8 @@ def move(
 ) -> GroupResult:
     """Commits the group's present positions at the target and reads them back; ClusterError if they are not the same.
 
-    A position before the target's first record or behind its end is taken to there: what the group reads next is the same.
+    A position before the target's first record or behind its end is taken to there: what the group reads next is the
+    same.
     """
     from kafka import TopicPartition
     from kafka.structs import OffsetAndMetadata

@@ -1,13 +1,14 @@
 """Does a planned move: topics and their records, verification, group positions; each step can be taken up again.
 
-`MOVERS` is the list of what is moved, in order. A mover takes the `Move`, does its part and adds to its `Outcome`; what else
-belongs to a cluster (schemas, access rules) joins as another mover.
+`MOVERS` is the list of what is moved, in order. A mover takes the `Move`, does its part and adds to its `Outcome`;
+what else belongs to a cluster (schemas, access rules) joins as another mover.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.connection import Connection
@@ -155,7 +156,7 @@ def copy_records(move: Move) -> None:
     _take_up_position(move)
     while True:
         began = time.monotonic()
-        total = sum(track.goal - track.next for track in move.tracks.values())
+        report = partial(_report_copy, move, sum(track.goal - track.next for track in move.tracks.values()))
         copier = Copier(
             move.source,
             move.target,
@@ -163,7 +164,7 @@ def copy_records(move: Move) -> None:
             move.tracks.values(),
             visible_fillers=move.options.visible_fillers,
             save=move.save_starts,
-            progress=lambda progress, total=total: move.report("copy", progress, total),
+            progress=report,
         )
         copier.run()
         if not move.options.follow:
@@ -177,6 +178,10 @@ def copy_records(move: Move) -> None:
             return
         if short:
             move.options = move.options._replace(follow=False)  # the final pass
+
+
+def _report_copy(move: Move, total: int, progress: Progress) -> None:
+    move.report("copy", progress, total)
 
 
 def _take_up_position(move: Move) -> None:

@@ -106,13 +106,17 @@ def _cluster_blockers(target: KafkaAdminClient, options: Options) -> list[Blocke
 def _transactions(source: KafkaAdminClient) -> list[LeftOut]:
     listed = [entry for entries in source.list_transactions().values() for entry in entries]
     running = sum(entry.state.value in _OPEN_TRANSACTIONS for entry in listed)
-    return [
-        LeftOut(
-            f"{len(listed)} transactional id{'s' * (len(listed) != 1)}",
-            f"transactional state stays ({running} open): producers begin anew at the target; committed records are moved "
-            "as plain ones, aborted ones are not",
-        )
-    ] if listed else []
+    return (
+        [
+            LeftOut(
+                f"{len(listed)} transactional id{'s' * (len(listed) != 1)}",
+                f"transactional state stays ({running} open): producers begin anew at the target; committed records are moved "
+                "as plain ones, aborted ones are not",
+            )
+        ]
+        if listed
+        else []
+    )
 
 
 def _notes(topics: Sequence[TopicPlan], target: Side) -> list[str]:
@@ -130,7 +134,9 @@ def _notes(topics: Sequence[TopicPlan], target: Side) -> list[str]:
             "placeholders that consumers do not see (docs/graduate.md)"
         )
     if target.brokers > 1 and any(topic.replication_factor == 1 for topic in topics):
-        found.append(f"the target has {target.brokers} brokers and keeps one copy of each topic: --replication-factor 3?")
+        found.append(
+            f"the target has {target.brokers} brokers and keeps one copy of each topic: --replication-factor 3?"
+        )
     return found
 
 
@@ -243,7 +249,9 @@ class _Planner:
                 }
                 for topic in new
             }
-            answers = self._target.create_topics(wanted, validate_only=True, raise_errors=False)["topics"] if wanted else ()
+            answers = (
+                self._target.create_topics(wanted, validate_only=True, raise_errors=False)["topics"] if wanted else ()
+            )
             for answer in answers:
                 if answer["error_code"]:
                     text = answer["error_message"] or f"error {answer['error_code']}"

@@ -1,8 +1,8 @@
 """Reading ranges of offsets from many partitions at once, in order in each, committed records only.
 
-A range ends with a record at or behind its end, or when the client reports the end of the partition there: the last offsets
-of a partition may hold transaction markers and aborted records, which no client ever shows. Memory is bounded by what the
-client fetches ahead and by the size of one chunk.
+A range ends with a record at or behind its end, or when the client reports the end of the partition there: the last
+offsets of a partition may hold transaction markers and aborted records, which no client ever shows. Memory is bounded
+by what the client fetches ahead and by the size of one chunk.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _chunks(consumer: Consumer, ends: dict[Partition, int]) -> Iterator[Chunk]:
             heard = time.monotonic()
         elif time.monotonic() - heard > SILENCE_SECONDS:
             waiting = ", ".join(map(str, sorted(ends)[:5]))
-            raise Unreachable(f"nothing came from {waiting} for {SILENCE_SECONDS:.0f} s, though there are records to be read")
+            raise Unreachable(
+                f"nothing came from {waiting} for {SILENCE_SECONDS:.0f} s, though there are records to be read"
+            )
         chunk, size = Chunk(), 0
         for message in messages:
             where = Partition(message.topic() or "", message.partition() or 0)
@@ -83,9 +85,10 @@ def _chunks(consumer: Consumer, ends: dict[Partition, int]) -> Iterator[Chunk]:
             if end is None:
                 continue
             offset = message.offset() or 0
-            if message.error() is not None:
-                if message.error().name() != "_PARTITION_EOF":
-                    refuse_client(f"reading {where}", message.error())
+            error = message.error()
+            if error is not None:
+                if error.name() != "_PARTITION_EOF":
+                    refuse_client(f"reading {where}", error)
             elif offset < end:
                 chunk.records.setdefault(where, []).append(message)
                 size += size_of(message) + _EMPTY_SIZE

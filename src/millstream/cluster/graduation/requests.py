@@ -39,7 +39,7 @@ def offsets(
 ) -> dict[Partition, int]:
     """ListOffsets for many topics at once: -2 the log start, -1 the end (`committed`: the last stable offset)."""
     from kafka import TopicPartition
-    from kafka.admin import IsolationLevel
+    from kafka.protocol.consumer import IsolationLevel
 
     asked = {TopicPartition(*where): timestamp for where in partitions}
     if not asked:

@@ -1,8 +1,8 @@
 """The file that remembers a move between two clusters, so that the same command can go on after a kill.
 
 How far each partition got is not in it: the target's end offset says that, exactly. The file says which topics at the
-target are ours to append to (by topic id), where each partition begins, and what has been verified. It is replaced in one
-step, and a lock beside it keeps a second run for the same two clusters away.
+target are ours to append to (by topic id), where each partition begins, and what has been verified. It is replaced in
+one step, and a lock beside it keeps a second run for the same two clusters away.
 
     {"version": 1, "source": ID, "target": ID, "topics": {NAME:
         {"source_id": ID, "target_id": ID, "done": BOOL, "starts": {P: OFFSET}, "verified": {P: OFFSET}}}}

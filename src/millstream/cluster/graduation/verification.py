@@ -1,11 +1,11 @@
 """Compares what two clusters hold: number, first and last offset, and a checksum of every record of every partition.
 
-The checksum covers offset, timestamp, key, value and headers of each record, in order, and both sides are read anew: it says
-what a consumer gets now, not what was sent. Records that only take an offset (`gaps.filler`) do not count.
+The checksum covers offset, timestamp, key, value and headers of each record, in order, and both sides are read anew:
+it says what a consumer gets now, not what was sent. Records that only take an offset (`gaps.filler`) do not count.
 
 A source that goes on living may have deleted or compacted records since they were copied. What retention deleted at its
-beginning is left out of the comparison; for a compacted topic whose checksums differ, each record that the source still has
-must be the same at the target.
+beginning is left out of the comparison; for a compacted topic whose checksums differ, each record that the source
+still has must be the same at the target.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def compare(
     total = Progress(
         sum(end - first for first, end in ranges.values()), sum(digest.records for digest in ours.values()), 0
     )
-    theirs = digests(target, ranges, lambda seen: progress(Progress(*(a + b for a, b in zip(total, seen, strict=True)))))
+    theirs = digests(
+        target, ranges, lambda seen: progress(Progress(*(a + b for a, b in zip(total, seen, strict=True))))
+    )
     found = []
     for where in sorted(ranges):
         equal, superseded = ours[where] == theirs[where], 0

@@ -1,0 +1,378 @@
+"""`millstream log dump`: the files of a log, readable, and what is wrong with them. Needs no cluster.
+
+A file is shown entry by entry as it is read; a folder as a table of its files. Problems go to standard output too, since
+they are what was asked for; the exit code is 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import json as json_
+import shutil
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from millstream.cli.options import Json, command_app
+from millstream.cli.output import Column, show_rows
+from millstream.cli.units import size_text, time_text
+from millstream.cluster.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from millstream.log.dump import Dump
+    from millstream.log.dump_items import BatchEntry, Item, RecordEntry
+
+app = command_app("Look into the files of a log.")
+
+Decoder = Callable[[bytes | None, bytes | None], dict[str, Any] | None]
+DECODERS = ("offsets", "transactions")
+
+
+@app.callback()
+def _group() -> None:
+    """Look into the files of a log."""
+
+
+@app.command()
+def dump(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A file of a log, a partition's folder, or a whole data folder.")
+    ],
+    records: Annotated[bool, typer.Option("--records", help="Show the records in the batches.")] = False,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            "--decode", metavar="WHAT", help="Read the records of an internal topic: offsets or transactions."
+        ),
+    ] = None,
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Check headers and CRCs only; do not open the records.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the batches, index entries or other content of log files, and find damage (exit code 1)."""
+    from millstream.log import dump as dumping
+
+    if decode is not None and decode not in DECODERS:
+        raise BadInput(f"--decode: {decode!r} is not known; it is one of {', '.join(DECODERS)}")
+    if shallow and (records or decode is not None):
+        raise BadInput("--shallow leaves the records closed, so it does not go with --records or --decode")
+    records = records or decode is not None
+    decoder = _decoder(decode) if decode is not None else None
+    if not path.exists():
+        raise NotFound(f"{path} does not exist")
+    files = dumping.files_in(path) if path.is_dir() else [path]
+    if not files:
+        raise BadInput(f"{path} has no files of a log in it")
+    problems = 0
+    try:
+        if json:
+            problems = _show_json(files, decoder, records=records, shallow=shallow)
+        elif path.is_dir() and not records:
+            problems = _show_folder(path, files, shallow=shallow)
+        else:
+            for number, file in enumerate(files):
+                if number:
+                    print()
+                opened = dumping.dump(file, records=records, shallow=shallow)
+                problems += _show_file(opened, decoder)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}") from error
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise BadInput(f"{error.filename or path} cannot be read: {error.strerror}") from error
+    if problems:
+        raise typer.Exit(1)
+
+
+# --- for people
+
+
+def _show_file(opened: Dump, decoder: Decoder | None) -> int:
+    from millstream.log.dump_items import BatchEntry, Problem, RecordEntry
+
+    print(f"{opened.path}: {opened.kind}, {size_text(opened.size)}")
+    width = shutil.get_terminal_size((140, 24)).columns
+    problems = entries = found = 0
+    heading = None
+    for item in opened.items:
+        if isinstance(item, Problem):
+            problems += 1
+            print(_problem(item.position, item.text))
+            continue
+        if isinstance(item, RecordEntry):
+            found += 1
+            for line in _record_lines(item, decoder):
+                print(line)
+            continue
+        if heading is None:
+            heading = _heading(item)
+            print(heading)
+        entries += 1
+        for line in _batch_lines(item, width) if isinstance(item, BatchEntry) else [_plain_line(item)]:
+            print(line)
+    state = "no damage" if not problems else f"{problems} problem{'s' if problems > 1 else ''}"
+    what = "batches" if opened.kind in ("segment", "metadata snapshot") else "entries"
+    print(f"{entries} {what}, {f'{found} records, ' if found else ''}{state}")
+    return problems
+
+
+_BATCH = "{:>10} {:>19} {:>7} {:>9} {:<23} {:<6} {:>5}"
+
+
+def _heading(item: Item) -> str:
+    from millstream.log.dump_items import BatchEntry
+
+    if isinstance(item, BatchEntry):
+        return _BATCH.format("POSITION", "OFFSETS", "RECORDS", "BYTES", "MAX TIMESTAMP (UTC)", "CODEC", "EPOCH")
+    return "  ".join(f"{_label(name):>{_width(name)}}" for name in item._fields)
+
+
+def _batch_lines(batch: BatchEntry, width: int) -> Iterator[str]:
+    offsets = (
+        f"{batch.base_offset}-{batch.last_offset}" if batch.last_offset != batch.base_offset else batch.base_offset
+    )
+    time = time_text(batch.max_timestamp) if batch.max_timestamp >= 0 else "-"
+    line = _BATCH.format(
+        batch.position, offsets, batch.record_count, batch.size, time or "-", batch.compression, batch.leader_epoch
+    )
+    more = []
+    if batch.producer_id >= 0:
+        sequence = f" seq {batch.base_sequence}-{batch.last_sequence}" if batch.base_sequence >= 0 else ""
+        more.append(f"producer {batch.producer_id}/{batch.producer_epoch}{sequence}")
+    if batch.transactional:
+        more.append("transactional")
+    if batch.control is not None:
+        more.append(batch.control)
+    if batch.timestamp_type == "LogAppendTime":
+        more.append("append time")
+    if batch.delete_horizon_ms is not None:
+        more.append(f"delete horizon {time_text(batch.delete_horizon_ms)}")
+    if batch.magic != 2:
+        more.append(f"format {batch.magic}, not opened")
+    if batch.crc_ok is False:
+        more.append("BAD CRC")
+    details = ", ".join(more)
+    if not details or len(line) + 2 + len(details) <= width:
+        yield f"{line}  {details}".rstrip()
+    else:
+        yield line
+        yield f"{'':>11}{details}"
+
+
+def _record_lines(record: RecordEntry, decoder: Decoder | None) -> Iterator[str]:
+    decoded = decoder(record.key, record.value) if decoder is not None else None
+    time = time_text(record.timestamp) if record.timestamp >= 0 else "-"
+    start = f"{'':>11}{record.offset:>8}  {time}  "
+    if decoded is not None:
+        key, value = (json_.dumps(decoded[part], default=str) for part in ("key", "value"))
+        yield f"{start}{decoded['type']} {key} = {value}"
+    else:
+        yield f"{start}key {_text(record.key)}  value {_text(record.value)}"
+    for name, content in record.headers:
+        yield f"{'':>21}header {_text(name)} = {_text(content)}"
+
+
+def _text(data: bytes | None) -> str:
+    """As it reads, in quotes if it is text; else in hexadecimal."""
+    if data is None:
+        return "null"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+    return json_.dumps(text, ensure_ascii=False) if text.isprintable() or "\n" in text else f"0x{data.hex()}"
+
+
+def _plain_line(item: Item) -> str:
+    cells = []
+    for name, value in item._asdict().items():
+        shown = "-" if value is None else time_text(value) if "timestamp" in name and value >= 0 else value
+        cells.append(f"{shown:>{_width(name)}}")
+    return "  ".join(cells)
+
+
+def _label(name: str) -> str:
+    return f"{name} (utc)".replace("_", " ").upper() if "timestamp" in name else name.replace("_", " ").upper()
+
+
+def _width(name: str) -> int:
+    return 23 if "timestamp" in name else max(8, len(name))
+
+
+def _problem(position: int | None, text: str) -> str:
+    return f"{'' if position is None else position:>10} PROBLEM: {text}"
+
+
+def _show_folder(root: Path, files: list[Path], *, shallow: bool) -> int:
+    """One line for each file, then what is wrong."""
+    from millstream.log import dump as dumping
+    from millstream.log.dump_items import BatchEntry, Problem
+
+    rows, problems = [], []
+    overlap = dumping.Overlap()
+    for file in files:
+        opened = dumping.dump(file, shallow=shallow)
+        entries = count = wrong = 0
+        first = last = None
+        for item in opened.items:
+            if isinstance(item, Problem):
+                wrong += 1
+                problems.append((file, item))
+                continue
+            entries += 1
+            if isinstance(item, BatchEntry):
+                count += item.record_count
+                first = item.base_offset if first is None else first
+                last = item.last_offset
+        if opened.kind == dumping.SEGMENT and first is not None and last is not None:
+            problem = overlap.check(file, first, last)
+            if problem is not None:
+                wrong += 1
+                problems.append((file, problem))
+        rows.append(
+            {
+                "file": str(file.relative_to(root)),
+                "kind": opened.kind,
+                "size": size_text(opened.size),
+                "entries": entries,
+                "records": count if first is not None else None,
+                "offsets": f"{first}-{last}" if first is not None else None,
+                "state": "ok" if not wrong else f"{wrong} wrong",
+            }
+        )
+    columns = [
+        Column("file", "FILE"),
+        Column("kind", "KIND"),
+        Column("size", "SIZE", number=True),
+        Column("entries", "ENTRIES", number=True),
+        Column("records", "RECORDS", number=True),
+        Column("offsets", "OFFSETS", number=True),
+        Column("state", "STATE"),
+    ]
+    show_rows(rows, columns, json=False)
+    print()
+    for file, problem in problems:
+        where = "" if problem.position is None else f" at {problem.position}"
+        print(f"PROBLEM in {file.relative_to(root)}{where}: {problem.text}")
+    print(f"{len(files)} files, " + (f"{len(problems)} problems" if problems else "no damage"))
+    return len(problems)
+
+
+# --- for machines
+
+
+def _show_json(files: list[Path], decoder: Decoder | None, *, records: bool, shallow: bool) -> int:
+    """An array of files, written while it is read."""
+    from millstream.log import dump as dumping
+    from millstream.log.dump_items import BatchEntry, Problem
+
+    total = 0
+    overlap = dumping.Overlap()
+    out = sys.stdout
+    for number, file in enumerate(files):
+        opened = dumping.dump(file, records=records, shallow=shallow)
+        out.write("[" if number == 0 else ",\n")
+        start = {"file": str(file), "kind": opened.kind, "size": opened.size}
+        out.write(json_.dumps(start)[:-1] + ', "entries": [')
+        problems: list[Problem] = []
+        first = last = None
+        separator = ""
+        for item in opened.items:
+            if isinstance(item, Problem):
+                problems.append(item)
+                continue
+            if isinstance(item, BatchEntry):
+                first = item.base_offset if first is None else first
+                last = item.last_offset
+            out.write(separator + json_.dumps(_plain(item, decoder), default=str))
+            separator = ",\n"
+        if opened.kind == dumping.SEGMENT and first is not None and last is not None:
+            overlapping = overlap.check(file, first, last)
+            if overlapping is not None:
+                problems.append(overlapping)
+        out.write('], "problems": ' + json_.dumps([problem._asdict() for problem in problems]) + "}")
+        total += len(problems)
+    out.write("]\n")
+    return total
+
+
+def _plain(item: Item, decoder: Decoder | None) -> dict[str, Any]:
+    from millstream.log.dump_items import RecordEntry
+
+    data = item._asdict()
+    if not isinstance(item, RecordEntry):
+        return data
+    for name in ("key", "value"):
+        data |= _bytes(name, data.pop(name))
+    data["headers"] = [{**_bytes("name", name), **_bytes("value", value)} for name, value in item.headers]
+    if decoder is not None:
+        data["decoded"] = decoder(item.key, item.value)
+    return data
+
+
+def _bytes(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Text under the name; what is no text under `<name>_base64`."""
+    try:
+        return {name: data.decode() if data is not None else None}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data or b"").decode()}
+
+
+# --- internal topics
+
+
+def _decoder(what: str) -> Decoder:
+    from millstream.broker.coordinator_log import KeyValue
+    from millstream.broker.groups import records as group_records
+    from millstream.broker.transactions import records as transaction_records
+
+    def decode(key: bytes | None, value: bytes | None) -> dict[str, Any] | None:
+        """None for a marker, another topic's record, or one that cannot be read."""
+        if key is None:
+            return None
+        record = KeyValue(key, value)
+        try:
+            if what == "offsets":
+                found = group_records.decode_record(record)
+                if found is None:
+                    return None
+                name = type(found[0]).__name__.removesuffix("Key")
+                return {"type": name, "key": _message(found[0]), "value": found[1] and _message(found[1])}
+            transaction = transaction_records.decode_record(record)
+            if transaction is None:
+                return None
+            state = transaction[1]
+            fields = None
+            if state is not None:
+                fields = {
+                    "state": state.state.name,
+                    "producer_id": state.producer_id,
+                    "producer_epoch": state.producer_epoch,
+                    "timeout_ms": state.timeout_ms,
+                    "partitions": sorted(f"{topic}-{number}" for topic, number in state.partitions),
+                    "started_ms": state.start_ms,
+                    "last_update_ms": state.last_update_ms,
+                }
+            return {"type": "Transaction", "key": {"transactional_id": transaction[0]}, "value": fields}
+        except ValueError:
+            return None
+
+    return decode
+
+
+def _message(value: Any) -> Any:
+    """A protocol message as plain data."""
+    from millstream.wire.message import Message
+
+    if isinstance(value, Message):
+        return {field.name: _message(getattr(value, field.name)) for field in value.FIELDS}
+    if isinstance(value, list):
+        return [_message(one) for one in value]
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    return value
