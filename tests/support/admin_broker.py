@@ -44,7 +44,7 @@ class AdminBroker:
         self.features = Features(self.store)
         self.topics = Topics(self.store, self.configs, self.logs, self.timer)
         self.quotas = Quotas(self.store, self.configs, self.timer)
-        self.logs.open(self._log_config, lambda name, index: self.topics.partition(name, index) is not None)
+        self.logs.open(self._log_config, lambda name, index, _: self.topics.partition(name, index) is not None)
 
     def _log_config(self, name: str) -> LogConfig:
         topic = self.topics.get(name)

@@ -17,7 +17,7 @@ import typer
 
 from millstream.cli.options import Bootstrap, Context, Execute, Json, command_app
 from millstream.cli.output import Column, print_json, show_rows, show_values, warn
-from millstream.cli.units import size_text
+from millstream.cli.units import count_text, size_text
 from millstream.cluster.contexts import resolve
 from millstream.cluster.errors import BadInput
 
@@ -47,7 +47,7 @@ def info(bootstrap: Bootstrap = None, context: Context = None, json: Json = Fals
     fenced = f" (fenced: {', '.join(map(str, found.fenced_brokers))})" if found.fenced_brokers else ""
     values = {
         "cluster id": found.cluster_id,
-        "version": found.version,
+        "protocol": f"Kafka {found.version}",
         "controller": found.controller,
         "controller quorum": found.voters,
         "brokers": ", ".join(map(str, found.brokers)) + fenced,
@@ -138,8 +138,8 @@ def metrics(
         print_json(data)
         return
     print(
-        f"{found.records_per_second:g} records/s over {found.seconds:.1f} s; {found.brokers} brokers, "
-        f"{found.partitions} partitions, {found.under_replicated} under-replicated, {found.offline} offline"
+        f"{found.records_per_second:g} records/s over {found.seconds:.1f} s; {count_text(found.brokers, 'broker')}, "
+        f"{count_text(found.partitions, 'partition')}, {found.under_replicated} under-replicated, {found.offline} offline"
     )
     print()
     topics = [{**row._asdict(), "size": size_text(row.size_bytes)} for row in found.topics]
@@ -323,7 +323,10 @@ def reassignments(
     ]
     show_rows([row._asdict() for row in rows], columns, json=json, empty="no partition is being moved")
     if rows and cancel and not json:
-        print(f"\n{len(rows)} cancelled") if execute else _say_how_to_execute()
+        if execute:
+            print(f"\n{count_text(len(rows), 'reassignment')} cancelled")
+        else:
+            _say_how_to_execute()
 
 
 def _broker_ids(text: str | None) -> list[int] | None:
@@ -364,8 +367,8 @@ def _carry_out(
     if execute and plan.moves:
         with _progress(json=json) as progress:
             reassignment.execute(connection, plan.moves, progress, wait=wait)
-        count = len(plan.moves)
-        sentence = f"{count} partitions moved" if wait else f"{count} partitions are being moved"
+        count = count_text(len(plan.moves), "partition")
+        sentence = f"{count} moved" if wait else f"{count} on the way: `cluster reassignments` shows them"
     if execute and wait and verify is not None:
         sentence = verify()
     if json:
@@ -428,7 +431,8 @@ def _show_plan(plan: Plan, nothing: str) -> None:
         Column("leaders", "PREFERRED LEADER OF", number=True),
     ]
     show_rows(rows, columns, json=False)
-    print(f"\n{len(plan.moves)} partitions, {plan.copies} replicas to copy, {size_text(plan.size_bytes)}")
+    partitions, copies = count_text(len(plan.moves), "partition"), count_text(plan.copies, "replica")
+    print(f"\n{partitions} to change, {copies} to copy ({size_text(plan.size_bytes)})")
 
 
 def _say_how_to_execute() -> None:
@@ -464,5 +468,5 @@ class _PlainProgress:
 
     def tell(self, done: int, total: int) -> None:
         if done != self._last:
-            print(f"{done} of {total} partitions are where they should be", flush=True)
+            print(f"{done} of {count_text(total, 'partition')} moved", flush=True)
             self._last = done

@@ -1,7 +1,7 @@
 """`millstream log dump`: the files of a log, readable, and what is wrong with them. Needs no cluster.
 
-A file is shown entry by entry as it is read; a folder as a table of its files. Problems go to standard output too, since
-they are what was asked for; the exit code is 1 if there are any.
+A file is shown entry by entry as it is read; a folder as a table of its files. Problems go to standard output too,
+since they are what was asked for; the exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typer
 
 from millstream.cli.options import Json, command_app
 from millstream.cli.output import Column, show_rows
-from millstream.cli.units import size_text, time_text
+from millstream.cli.units import count_text, size_text, time_text
 from millstream.cluster.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -115,13 +115,16 @@ def _show_file(opened: Dump, decoder: Decoder | None) -> int:
         entries += 1
         for line in _batch_lines(item, width) if isinstance(item, BatchEntry) else [_plain_line(item)]:
             print(line)
-    state = "no damage" if not problems else f"{problems} problem{'s' if problems > 1 else ''}"
-    what = "batches" if opened.kind in ("segment", "metadata snapshot") else "entries"
-    print(f"{entries} {what}, {f'{found} records, ' if found else ''}{state}")
+    of_batches = opened.kind in ("segment", "metadata snapshot")
+    counts = [count_text(entries, "batch", "batches") if of_batches else count_text(entries, "entry", "entries")]
+    if found:
+        counts.append(count_text(found, "record"))
+    counts.append(count_text(problems, "problem") if problems else "no damage")
+    print(", ".join(counts))
     return problems
 
 
-_BATCH = "{:>10} {:>19} {:>7} {:>9} {:<23} {:<6} {:>5}"
+_BATCH = "{:>10} {:>15} {:>7} {:>8} {:<23} {:<6} {:>5}"
 
 
 def _heading(item: Item) -> str:
@@ -129,7 +132,7 @@ def _heading(item: Item) -> str:
 
     if isinstance(item, BatchEntry):
         return _BATCH.format("POSITION", "OFFSETS", "RECORDS", "BYTES", "MAX TIMESTAMP (UTC)", "CODEC", "EPOCH")
-    return "  ".join(f"{_label(name):>{_width(name)}}" for name in item._fields)
+    return "  ".join(_cell(name, _label(name)) for name in item._fields)
 
 
 def _batch_lines(batch: BatchEntry, width: int) -> Iterator[str]:
@@ -142,7 +145,7 @@ def _batch_lines(batch: BatchEntry, width: int) -> Iterator[str]:
     )
     more = []
     if batch.producer_id >= 0:
-        sequence = f" seq {batch.base_sequence}-{batch.last_sequence}" if batch.base_sequence >= 0 else ""
+        sequence = f" seq {_span(batch.base_sequence, batch.last_sequence)}" if batch.base_sequence >= 0 else ""
         more.append(f"producer {batch.producer_id}/{batch.producer_epoch}{sequence}")
     if batch.transactional:
         more.append("transactional")
@@ -162,6 +165,10 @@ def _batch_lines(batch: BatchEntry, width: int) -> Iterator[str]:
     else:
         yield line
         yield f"{'':>11}{details}"
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _record_lines(record: RecordEntry, decoder: Decoder | None) -> Iterator[str]:
@@ -188,20 +195,36 @@ def _text(data: bytes | None) -> str:
     return json_.dumps(text, ensure_ascii=False) if text.isprintable() or "\n" in text else f"0x{data.hex()}"
 
 
+_LABELS = {
+    "segment_position": "IN SEGMENT",
+    "timestamp": "TIMESTAMP (UTC)",
+    "producer_id": "PRODUCER",
+    "producer_epoch": "EPOCH",
+    "last_sequence": "LAST SEQ",
+    "offset_delta": "DELTA",
+    "coordinator_epoch": "COORDINATOR",
+    "open_transaction_offset": "OPEN FROM",
+}
+_LEFT = ("name", "topic")
+
+
 def _plain_line(item: Item) -> str:
     cells = []
     for name, value in item._asdict().items():
-        shown = "-" if value is None else time_text(value) if "timestamp" in name and value >= 0 else value
-        cells.append(f"{shown:>{_width(name)}}")
-    return "  ".join(cells)
+        shown = "-" if value is None else time_text(value) if name == "timestamp" and value >= 0 else value
+        cells.append(_cell(name, shown))
+    return "  ".join(cells).rstrip()
 
 
 def _label(name: str) -> str:
-    return f"{name} (utc)".replace("_", " ").upper() if "timestamp" in name else name.replace("_", " ").upper()
+    return _LABELS.get(name, name.replace("_", " ").upper())
 
 
-def _width(name: str) -> int:
-    return 23 if "timestamp" in name else max(8, len(name))
+def _cell(name: str, shown: object) -> str:
+    if name == "value":
+        return str(shown)
+    width = 23 if name == "timestamp" else 20 if name in _LEFT else max(8, len(_label(name)))
+    return f"{shown!s:<{width}}" if name in _LEFT else f"{shown!s:>{width}}"
 
 
 def _problem(position: int | None, text: str) -> str:
@@ -237,17 +260,15 @@ def _show_folder(root: Path, files: list[Path], *, shallow: bool) -> int:
         rows.append(
             {
                 "file": str(file.relative_to(root)),
-                "kind": opened.kind,
                 "size": size_text(opened.size),
                 "entries": entries,
                 "records": count if first is not None else None,
-                "offsets": f"{first}-{last}" if first is not None else None,
+                "offsets": _span(first, last) if first is not None and last is not None else None,
                 "state": "ok" if not wrong else f"{wrong} wrong",
             }
         )
     columns = [
         Column("file", "FILE"),
-        Column("kind", "KIND"),
         Column("size", "SIZE", number=True),
         Column("entries", "ENTRIES", number=True),
         Column("records", "RECORDS", number=True),
@@ -259,7 +280,7 @@ def _show_folder(root: Path, files: list[Path], *, shallow: bool) -> int:
     for file, problem in problems:
         where = "" if problem.position is None else f" at {problem.position}"
         print(f"PROBLEM in {file.relative_to(root)}{where}: {problem.text}")
-    print(f"{len(files)} files, " + (f"{len(problems)} problems" if problems else "no damage"))
+    print(f"{count_text(len(files), 'file')}, {count_text(len(problems), 'problem') if problems else 'no damage'}")
     return len(problems)
 
 

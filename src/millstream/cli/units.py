@@ -11,6 +11,11 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
+def count_text(count: int, one: str, many: str = "") -> str:
+    """`1 file`, `3 files`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def size_text(size: int | None) -> str | None:
     """`1.5 MiB`; None stays None."""
     if size is None:

@@ -67,12 +67,12 @@ def list_transactions(
 ) -> list[Transaction]:
     with connection.admin() as admin:
         found = admin.list_transactions(state_filters=list(states) or None)
-        rows = [_transaction(admin, listing.transactional_id) for listings in found.values() for listing in listings]
+        ids = [listing.transactional_id for listings in found.values() for listing in listings]
+        rows = _transactions(admin, ids)
     return sorted(
         row
         for row in rows
-        if row is not None
-        and (not states or row.state in states)
+        if (not states or row.state in states)
         and (older_than_ms is None or (row.age_ms is not None and row.age_ms >= older_than_ms))
     )
 
@@ -99,13 +99,23 @@ def describe(connection: Connection, transactional_id: str) -> tuple[Transaction
     return transaction, [row._replace(transactional_id=transactional_id) for row in producers]
 
 
-def _transaction(admin: KafkaAdminClient, transactional_id: str) -> Transaction | None:
+def _transactions(admin: KafkaAdminClient, ids: Sequence[str]) -> list[Transaction]:
+    """Those of the ids that there are, asked for all at once unless one of them has just gone."""
     from kafka.errors import TransactionalIdNotFoundError
 
     try:
-        found = admin.describe_transactions([transactional_id])[transactional_id]
+        found = admin.describe_transactions(ids)
     except TransactionalIdNotFoundError:
-        return None
+        return [row for id_ in ids for row in _transactions(admin, [id_])] if len(ids) > 1 else []
+    return [_row(transactional_id, description) for transactional_id, description in found.items()]
+
+
+def _transaction(admin: KafkaAdminClient, transactional_id: str) -> Transaction | None:
+    rows = _transactions(admin, [transactional_id])
+    return rows[0] if rows else None
+
+
+def _row(transactional_id: str, found: Any) -> Transaction:
     started = found.transaction_start_time_ms if found.transaction_start_time_ms >= 0 else None
     is_open = found.state.value in OPEN_STATES
     return Transaction(
@@ -116,7 +126,7 @@ def _transaction(admin: KafkaAdminClient, transactional_id: str) -> Transaction 
         found.coordinator_id,
         found.transaction_timeout_ms,
         started if is_open else None,
-        _now_ms() - started if started is not None and is_open else None,
+        max(0, _now_ms() - started) if started is not None and is_open else None,
         [f"{topic}-{partition}" for topic, partition in sorted(found.topic_partitions)],
     )
 
