@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -9,7 +10,8 @@ from kafka import TopicPartition as AdminPartition
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 
-MOMENT = 1_600_000_000_000
+MOMENT = int(time.time() * 1000) - 3_600_000
+"""An hour ago: old enough to be told from now, too young for retention."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -130,7 +132,7 @@ def read(address: str, topic: str, partition: int = 0, *, isolation: str = "read
             "auto.offset.reset": "earliest",
         }
     )
-    found = []
+    found: list[Record] = []
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         while True:
@@ -139,7 +141,7 @@ def read(address: str, topic: str, partition: int = 0, *, isolation: str = "read
                 if error is not None:
                     assert error.name() == "_PARTITION_EOF", error
                     return found
-                headers = tuple((name, data) for name, data in message.headers() or ())
+                headers: Any = tuple(message.headers() or ())
                 found.append(
                     Record(message.offset() or 0, message.timestamp()[1], message.key(), message.value(), headers)
                 )

@@ -1,5 +1,6 @@
 """Every message of every version against kio, an independent implementation made from the same schemas."""
 
+import contextlib
 import importlib
 import pkgutil
 import random
@@ -149,3 +150,31 @@ def test_unknown_tags_are_skipped() -> None:
 def test_a_prefix_tells_where_it_ends() -> None:
     raw = encode(MetadataResponse(cluster_id="c"), 2)
     assert decode_prefix(MetadataResponse, b"??" + raw + b"rest", 2, 2)[1] == 2 + len(raw)
+
+
+@pytest.mark.parametrize("cls", list({cls.__name__: cls for cls, _ in CASES}.values()))
+def test_any_bytes_are_a_message_or_malformed(cls: type[Message]) -> None:
+    """Random bytes, and real messages with bytes changed, cut out or put in: never another exception."""
+    rng = random.Random(cls.__name__)
+    for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1):
+        for _ in range(20):
+            for data in (
+                rng.randbytes(rng.randrange(80)),
+                mutated(encode(random_message(cls, version, rng), version), rng),
+            ):
+                with contextlib.suppress(MalformedMessage):
+                    encode(decode(cls, data, version), version)
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        position = rng.randrange(len(changed) + 1)
+        match rng.randrange(3):
+            case 0 if position < len(changed):
+                changed[position] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+            case 1:
+                del changed[position : position + rng.randrange(1, 5)]
+            case _:
+                changed[position:position] = rng.randbytes(rng.randrange(1, 5))
+    return bytes(changed)

@@ -25,8 +25,18 @@ Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The topic; or the broker's id, or `default` for all brokers.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it; change nothing.")]
-ENTRIES = (Column("name", "config"), Column("value", "value"), Column("source", "set on"), Column("note", "note"))
-CHANGES = (Column("name", "config"), Column("before", "before"), Column("after", "after"), Column("source", "set on"))
+ENTRIES = (
+    Column("name", "config", whole=True),
+    Column("value", "value"),
+    Column("source", "set on", whole=True),
+    Column("note", "note"),
+)
+CHANGES = (
+    Column("name", "config", whole=True),
+    Column("before", "before"),
+    Column("after", "after"),
+    Column("source", "set on", whole=True),
+)
 
 
 @app.command()

@@ -87,11 +87,13 @@ def show_outcome(plan: Preflight, outcome: Outcome) -> None:
     moved = sum(topic.state == "moved" for topic in plan.topics)
     if moved:
         console.print(f"{_plural(moved, 'topic')} had been moved before and had nothing new")
+    took = duration_text(round(outcome.seconds * 1000))
     console.print(
         f"[bold green]Moved[/] {_plural(len(outcome.topics), 'topic')} with {_plural(outcome.records, 'record')} "
-        f"({size_text(outcome.bytes)}) and {_plural(len(outcome.groups), 'group')} in {duration_text(round(outcome.seconds * 1000))}"
-        + (f"; {_plural(outcome.placeholders, 'offset')} held by placeholders" if outcome.placeholders else "")
+        f"({size_text(outcome.bytes)}) and {_plural(len(outcome.groups), 'group')} in {took}."
     )
+    if outcome.placeholders:
+        print(f"{_plural(outcome.placeholders, 'offset')} without a record held by placeholders.")
     if outcome.arrived_later:
         console.print(
             f"[yellow]{_plural(outcome.arrived_later, 'offset')} came to the source after the move began:[/] "

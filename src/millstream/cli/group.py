@@ -16,30 +16,35 @@ from millstream.cluster.errors import BadInput
 app = command_app("Consumer groups: list, describe, lag, delete, seek.")
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
-LIST = (Column("group", "group"), Column("type", "type"), Column("state", "state"), Column("protocol_type", "protocol"))
+LIST = (
+    Column("group", "group", whole=True),
+    Column("type", "type"),
+    Column("state", "state", whole=True),
+    Column("protocol_type", "protocol"),
+)
 MEMBERS = (
-    Column("client_id", "client"),
+    Column("client_id", "client", whole=True),
     Column("host", "host"),
     Column("partitions", "partitions"),
     Column("member_id", "member"),
 )
 PARTITIONS = (
-    Column("topic", "topic"),
+    Column("topic", "topic", whole=True),
     Column("partition", "partition", number=True),
     Column("committed", "committed", number=True),
     Column("end", "end", number=True),
     Column("lag", "lag", number=True),
-    Column("client_id", "client"),
+    Column("client_id", "client", whole=True),
 )
 TOTALS = (
-    Column("group", "group"),
-    Column("state", "state"),
+    Column("group", "group", whole=True),
+    Column("state", "state", whole=True),
     Column("topics", "topics", number=True),
     Column("partitions", "partitions", number=True),
     Column("lag", "lag", number=True),
 )
 MOVES = (
-    Column("topic", "topic"),
+    Column("topic", "topic", whole=True),
     Column("partition", "partition", number=True),
     Column("before", "before", number=True),
     Column("after", "after", number=True),

@@ -6,38 +6,55 @@ Rich is imported only when a table is drawn.
 
 from __future__ import annotations
 
+import io
 import json as json_
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import typer
 
+PIPE_WIDTH = 100_000
+
 
 class Column(NamedTuple):
-    """One column of a table: the key in the row, its heading, and whether it holds numbers."""
+    """One column of a table: the key in the row, its heading, whether it holds numbers, and whether it must stay whole.
+
+    On a narrow terminal the columns that need not be whole are folded.
+    """
 
     key: str
     heading: str
     number: bool = False
+    whole: bool = False
 
 
 def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, json: bool, empty: str = "") -> None:
-    """A table, or the rows as a JSON array; `empty` is what a person reads when there are none."""
+    """A table, or the rows as a JSON array; `empty` is what a person reads when there are none.
+
+    A table in a pipe has a line for each row, however long, and no spaces at the ends of lines.
+    """
     if json:
         print_json(list(rows))
     elif not rows:
         print(empty)
     else:
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table(box=None, header_style="bold", pad_edge=False)
         for column in columns:
-            table.add_column(column.heading, justify="right" if column.number else "left", overflow="fold")
+            justify: Literal["right", "left"] = "right" if column.number else "left"
+            table.add_column(column.heading, justify=justify, overflow="fold", no_wrap=column.whole or column.number)
         for row in rows:
-            table.add_row(*(_cell(row.get(column.key)) for column in columns))
-        Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(table)
+            table.add_row(*(escape(_cell(row.get(column.key))) for column in columns))
+        if sys.stdout.isatty():
+            Console(highlight=False).print(table)
+        else:
+            plain = io.StringIO()
+            Console(file=plain, width=PIPE_WIDTH, highlight=False).print(table)
+            print("\n".join(line.rstrip() for line in plain.getvalue().splitlines()))
 
 
 def show_values(values: Mapping[str, Any], *, json: bool) -> None:

@@ -34,7 +34,7 @@ ReplicationFactor = Annotated[
     typer.Option("--replication-factor", min=1, max=32767, metavar="N", help="Copies of each partition."),
 ]
 LIST = (
-    Column("name", "topic"),
+    Column("name", "topic", whole=True),
     Column("partitions", "partitions", number=True),
     Column("replication_factor", "replicas", number=True),
     Column("records", "records", number=True),
@@ -51,11 +51,16 @@ PARTITIONS = (
     Column("records", "records", number=True),
     Column("size", "size", number=True),
 )
-CHANGES = (Column("name", "config"), Column("before", "before"), Column("after", "after"), Column("source", "set on"))
+CHANGES = (
+    Column("name", "config", whole=True),
+    Column("before", "before"),
+    Column("after", "after"),
+    Column("source", "set on", whole=True),
+)
 TRUNCATIONS = (
     Column("partition", "partition", number=True),
     Column("first_offset", "first offset", number=True),
-    Column("before", "first offset then", number=True),
+    Column("before", "new first offset", number=True),
     Column("end_offset", "end offset", number=True),
     Column("records", "records deleted", number=True),
 )

@@ -220,6 +220,8 @@ def _syntax_hint(text: str, error: Exception) -> str:
             return f"write `{right}` for {wrong}"
     if not text.strip():
         return "the expression is empty"
+    if re.search(r"[^=!<>]=[^=]", text):
+        return "write `==` to compare"
     return f"this is not an expression ({getattr(error, 'msg', None) or error})"
 
 

@@ -280,8 +280,9 @@ def _existing(admin: KafkaAdminClient, groups: Iterable[str]) -> list[GroupSumma
 def _described(connection: Connection, group: str) -> Any:
     from confluent_kafka import KafkaException
 
+    client = connection.group_admin()  # it must live until the answer is there
     try:
-        return connection.group_admin().describe_consumer_groups([group])[group].result(REQUEST_SECONDS)
+        return client.describe_consumer_groups([group])[group].result(REQUEST_SECONDS)
     except KafkaException as error:
         refuse_client(f"group {group}", error)
 

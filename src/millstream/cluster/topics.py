@@ -5,7 +5,9 @@ What only some brokers can tell (sizes, offsets of partitions without a leader) 
 
 from __future__ import annotations
 
+import base64
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -129,7 +131,9 @@ def describe_topic(connection: Connection, name: str) -> Topic:
                 sizes.get((name, index, leader)),
             )
         )
-    return Topic(name, topic["topic_id"], topic["is_internal"], _replication_factor(parts), overrides, partitions)
+    return Topic(
+        name, _id_text(topic["topic_id"]), topic["is_internal"], _replication_factor(parts), overrides, partitions
+    )
 
 
 def create_topic(
@@ -264,6 +268,11 @@ def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
             unknown_topic(name, known)
         refuse(f"topic {name}", topic["error_code"], None)
     return topic
+
+
+def _id_text(topic_id: str | None) -> str | None:
+    """As Kafka writes it: base64 without padding."""
+    return topic_id and base64.urlsafe_b64encode(uuid.UUID(topic_id).bytes).decode().rstrip("=")
 
 
 def _replication_factor(partitions: Iterable[Mapping[str, Any]]) -> int:

@@ -217,8 +217,8 @@ class Copier:
                 self._problem = problem
         elif message.offset() != track.acknowledged:
             self._problem = ClusterError(
-                f"{where}: the record of offset {track.acknowledged} got offset {message.offset()} at the target: somebody "
-                "else writes to this topic. Delete it there and start again"
+                f"{where}: the record of offset {track.acknowledged} got offset {message.offset()} at the target: "
+                "somebody else writes to this topic. Delete it there and start again"
             )
         else:
             track.acknowledged += 1

@@ -53,7 +53,8 @@ class Markers:
             for where, count in missing.items():
                 if count < 0:
                     raise ClusterError(
-                        f"{where} at the target ends at {ends[where]}, behind {wanted[where]}: somebody else writes to it"
+                        f"{where} at the target ends at {ends[where]}, behind {wanted[where]}: somebody else writes "
+                        "to this topic. Delete it there and start again"
                     )
             code = self._write(missing)
             if code:

@@ -107,7 +107,6 @@ def move(
     found = committed(target, group.group, {where.topic for where in wanted})
     for where, position in wanted.items():
         if found.get(where) != position:
-            raise ClusterError(
-                f"group {group.group}: {where} is at {found.get(where, ('nothing',))[0]} at the target, not at {position[0]}"
-            )
+            there = found[where][0] if where in found else "no position"
+            raise ClusterError(f"group {group.group}: {where} is at {there} at the target, not at {position[0]}")
     return GroupResult(group.group, len(wanted), sum(wanted[where][0] != now[where][0] for where in wanted))

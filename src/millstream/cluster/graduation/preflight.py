@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +64,7 @@ def preflight(
         blockers += planner.rehearse(topics)
     group_plans, other_groups = groups.plan(source, target, frozenset(chosen), force=options.force)
     left_out += [*other_groups, *_transactions(source)]
-    notes = _notes(topics, sides[1])
+    notes = [*_notes(topics, sides[1]), *planner.expired(source)]
     return Preflight(*sides, tuple(topics), tuple(group_plans), tuple(left_out), tuple(notes), tuple(blockers))
 
 
@@ -106,17 +107,15 @@ def _cluster_blockers(target: KafkaAdminClient, options: Options) -> list[Blocke
 def _transactions(source: KafkaAdminClient) -> list[LeftOut]:
     listed = [entry for entries in source.list_transactions().values() for entry in entries]
     running = sum(entry.state.value in _OPEN_TRANSACTIONS for entry in listed)
-    return (
-        [
-            LeftOut(
-                f"{len(listed)} transactional id{'s' * (len(listed) != 1)}",
-                f"transactional state stays ({running} open): producers begin anew at the target; committed records are moved "
-                "as plain ones, aborted ones are not",
-            )
-        ]
-        if listed
-        else []
-    )
+    if not listed:
+        return []
+    return [
+        LeftOut(
+            f"{len(listed)} transactional id{'s' * (len(listed) != 1)}",
+            f"transactional state stays ({running} open): producers begin anew at the target; committed records are "
+            "moved as plain ones, aborted ones are not",
+        )
+    ]
 
 
 def _notes(topics: Sequence[TopicPlan], target: Side) -> list[str]:
@@ -124,14 +123,14 @@ def _notes(topics: Sequence[TopicPlan], target: Side) -> list[str]:
     unfinished = [topic.name for topic in topics if any(part.open_transaction for part in topic.partitions)]
     if unfinished:
         found.append(
-            f"open transactions: of {', '.join(unfinished)} only what lies before the first open one is moved; end them "
-            "first, or run the same command again later"
+            f"open transactions: of {', '.join(unfinished)} only what lies before the first open one is moved; end "
+            "them first, or run the same command again later"
         )
     compacted = [topic.name for topic in topics if topic.compacted]
     if compacted:
         found.append(
-            f"{', '.join(compacted)}: compacted, so there are fewer records than offsets; the empty offsets are held by "
-            "placeholders that consumers do not see (docs/graduate.md)"
+            f"{', '.join(compacted)}: compacted, so there are fewer records than offsets; the empty offsets are held "
+            "by placeholders that consumers do not see (docs/graduate.md)"
         )
     if target.brokers > 1 and any(topic.replication_factor == 1 for topic in topics):
         found.append(
@@ -172,8 +171,11 @@ class _Planner:
         wanted = {"num_partitions": 1, "replication_factor": self._options.replication_factor}
         (answer,) = self._target.create_topics({_PROBE: wanted}, validate_only=True, raise_errors=False)["topics"]
         if answer["error_code"]:
-            self._block("target", f"it makes no topics for us: {answer['error_message'] or answer['error_code']}",
-                        "--replication-factor with a number that its brokers can hold, or rights to create topics")  # fmt: skip
+            self._block(
+                "target",
+                f"makes no topics for us: {answer['error_message'] or answer['error_code']}",
+                "--replication-factor with a number that its brokers can hold, or rights to create topics",
+            )
             return {}, -1
         defaults = {name: entry["value"] for name, entry in (answer.get("configs") or {}).items()}
         return defaults, answer["replication_factor"]
@@ -208,26 +210,37 @@ class _Planner:
         if there is None:
             return "new"
         if len(there["partitions"]) != partitions:
-            self._block(f"topic {name}", f"has {partitions} partitions here and {len(there['partitions'])} at the target",
-                        f"delete it there, or --exclude {name}")  # fmt: skip
+            self._block(
+                f"topic {name}",
+                f"has {partitions} partitions at the source and {len(there['partitions'])} at the target",
+                f"delete it there, or --exclude {name}",
+            )
             return "empty"
         ends = {index: self._target_end[Partition(name, index)] for index in range(partitions)}
-        if known is None or known.target_id != there["topic_id"] or known.source_id != self._topics[name]["topic_id"]:
+        ids = str(self._topics[name]["topic_id"]), str(there["topic_id"])
+        if known is None or (known.source_id, known.target_id) != ids:
             if any(ends.values()):
-                self._block(f"topic {name}", "exists at the target and holds records that are not from this move",
-                            f"delete it there, or --exclude {name}, or --state FILE of the move that made it")  # fmt: skip
+                self._block(
+                    f"topic {name}",
+                    "exists at the target and holds records that are not from this move",
+                    f"delete it there, or --exclude {name}, or --state FILE of the move that made it",
+                )
             return "empty"
         beyond = {index for index, end in ends.items() if end > self._last[Partition(name, index)]}
         if beyond or (known.done and any(ends[index] > end for index, end in known.verified.items())):
-            self._block(f"topic {name}", "was moved, and others have written to it at the target since",
-                        f"it lives there now: --exclude {name}")  # fmt: skip
+            self._block(
+                f"topic {name}",
+                "was moved, and others have written to it at the target since",
+                f"it lives there now: --exclude {name}",
+            )
         behind = any(end < self._end[Partition(name, index)] for index, end in ends.items())
         return "resume" if behind or not known.done else "moved"
 
     def _check_configs(self, name: str, wanted: Mapping[str, str]) -> None:
         for unknown in sorted(wanted.keys() - self._defaults.keys()):
-            self._block(f"topic {name}", f"has the config {unknown}, which the target does not know",
-                        f"--skip-config {unknown}")  # fmt: skip
+            self._block(
+                f"topic {name}", f"has the config {unknown}, which the target does not know", f"--skip-config {unknown}"
+            )
         biggest = int(self._configs[name]["max.message.bytes"]["value"])
         if self._request_bytes is not None and biggest > self._request_bytes:
             self._block(
@@ -235,6 +248,23 @@ class _Planner:
                 f"takes batches of {biggest} bytes; the target takes no request over {self._request_bytes} bytes",
                 "raise socket.request.max.bytes there, or lower the topic's max.message.bytes",
             )
+
+    def expired(self, source: KafkaAdminClient) -> list[str]:
+        """Of topics that hold records older than their retention: a segment goes when all of it is too old."""
+        found = []
+        for name in sorted(self._topics):
+            policy, kept = (self._configs[name][key]["value"] for key in ("cleanup.policy", "retention.ms"))
+            parts = [where for where in self._first if where.topic == name and self._end[where] > self._first[where]]
+            if "delete" not in policy or int(kept) < 0:
+                continue
+            fresh = offsets(source, parts, int(time.time() * 1000) - int(kept))
+            old = sum((self._end[where] if at < 0 else at) - self._first[where] for where, at in fresh.items())
+            if old > 0:
+                found.append(
+                    f"{name}: {old} of its records are older than its retention (retention.ms={kept}); the target may "
+                    "delete them as soon as the move is done"
+                )
+        return found
 
     def rehearse(self, topics: Sequence[TopicPlan]) -> list[Blocker]:
         """Has the target check, without making them, the topics as they are made and as they are to be in the end."""
@@ -256,9 +286,10 @@ class _Planner:
                 if answer["error_code"]:
                     text = answer["error_message"] or f"error {answer['error_code']}"
                     found[answer["name"]] = Blocker(
-                        f"topic {answer['name']}", f"cannot be made at the target: {text}",
+                        f"topic {answer['name']}",
+                        f"cannot be made at the target: {text}",
                         "--skip-config NAME, --replication-factor N, or --exclude it",
-                    )  # fmt: skip
+                    )
         return list(found.values())
 
     def copying_configs(self, topic: TopicPlan) -> dict[str, str]:

@@ -71,8 +71,8 @@ class State:
             raise BadInput(f"--state: {path} has version {version}; this program knows version {VERSION}")
         if clusters != state._clusters:
             raise BadInput(
-                f"--state: {path} belongs to a move from cluster {clusters['source']} to {clusters['target']}, not from "
-                f"{source_id} to {target_id}; name another file"
+                f"--state: {path} belongs to a move from cluster {clusters['source']} to {clusters['target']}, "
+                f"not from {source_id} to {target_id}; name another file"
             )
         state.topics = topics
         return state
