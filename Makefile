@@ -43,11 +43,11 @@ check: venv  ## ruff (lint and format) and mypy in strict mode
 
 test: setup check test-millstream test-apache-kafka  ## All set-up, all checks, all tests
 
-test-millstream: setup  ## Every test; the behaviour and client suites on Millstream
+test-millstream: setup  ## Every test; those suites on Millstream
 	$(BIN)/python -m pytest
 
-test-apache-kafka: setup  ## The behaviour and client suites on Apache Kafka, started from its jars
-	$(BIN)/python -m pytest tests/behaviour tests/clients --bootstrap-servers apache-kafka
+test-apache-kafka: setup  ## The behaviour, client and command suites on Apache Kafka, started from its jars
+	$(BIN)/python -m pytest tests/behaviour tests/clients tests/commands --bootstrap-servers apache-kafka
 
 demo: venv  ## See the log at work with a real client
 	$(BIN)/python scripts/demo.py

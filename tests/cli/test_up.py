@@ -19,9 +19,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from millstream.engines import jars
+from millstream.engines.processes import is_running
 from support.cli import COMMAND, Result
 from support.fake_java import fake_java
-from support.java import kafka_classpath
+from support.java import kafka_cache
 
 
 class Machine:
@@ -82,7 +84,7 @@ def take(bootstrap: str, topic: str, group: str, count: int) -> None:
     consumer.subscribe([topic])
     taken = consumer.consume(count, 30)
     assert len(taken) == count
-    consumer.commit(taken[-1], asynchronous=False)
+    consumer.commit(message=taken[-1], asynchronous=False)
     consumer.close()
 
 
@@ -206,9 +208,12 @@ def test_the_live_view_on_a_terminal(machine: Machine) -> None:
         assert re.search(r"in [\d,]+/s +out [\d,]+/s", drawn)
         process.send_signal(signal.SIGINT)
         rest = read_terminal(terminal, "")
+        process.wait(30)
     finally:
-        process.kill() if process.poll() is None and process.wait(30) is None else None
         os.close(terminal)
+        if process.poll() is None:
+            process.kill()
+        process.wait()
     assert process.returncode == 0
     assert "Traceback" not in rest
     assert rest.rstrip().endswith("stopped")
@@ -271,6 +276,58 @@ def test_no_java_and_an_old_one(machine: Machine, tmp_path: Path, monkeypatch: p
     assert "is Java 11, and Apache Kafka needs 17 or newer" in detached.stderr
 
 
+def test_jars_that_are_not_to_be_had(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "Server access error at url https://repo1.maven.org/x.pom (java.net.ConnectException: refused)"
+    fake_java(tmp_path / "bin", monkeypatch, f"echo '{reason}'; exit 1")
+    machine.environment["PATH"] = os.environ["PATH"]
+    machine.environment["MILLSTREAM_CACHE"] = str(tmp_path / "cache")
+    for more in ([], ["--detach"]):
+        result = machine.run("up", "--engine", "kafka", "--port", "0", *more)
+        assert result.exit_code == 1
+        assert "jars are not to be had from Maven Central: https://repo1.maven.org/x.pom" in result.stderr
+        assert "Traceback" not in result.stderr
+    assert machine.run("down").exit_code == 4
+
+
+def test_a_start_that_is_interrupted_leaves_nothing_running(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forever = """
+    for last in "$@"; do :; done
+    case "$*" in
+      *StorageTool*) mkdir -p "$(dirname "$last")/data"; touch "$(dirname "$last")/data/meta.properties";;
+      *) while :; do sleep 0.1; done;;
+    esac
+    """
+    fake_java(tmp_path / "bin", monkeypatch, forever)
+    machine.environment["PATH"] = os.environ["PATH"]
+    machine.environment["MILLSTREAM_CACHE"] = str(tmp_path / "cache")
+    folder = jars.jar_folder(tmp_path / "cache")
+    folder.mkdir(parents=True)
+    (folder / ".complete").write_text(jars.STAMP)
+    with machine.foreground("--engine", "kafka", "--port", "0", "--data", str(machine.data)) as process:
+        assert process.stderr is not None
+        while process.stderr.readline() != "waiting for the broker\n":
+            pass
+        pid = int((machine.data / "node-1" / "pid").read_text())
+        assert is_running(pid, str(machine.data))
+        process.send_signal(signal.SIGTERM)
+        rest, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (rest, errors) == ("", "")
+    assert not is_running(pid, str(machine.data))
+    assert machine.run("down").exit_code == 4
+
+
+def test_serve_does_not_open_the_folder_of_a_cluster(machine: Machine) -> None:
+    machine.data.mkdir()
+    (machine.data / "engine").write_text("kafka\n")
+    result = machine.run("serve", "--listen", "127.0.0.1:0", "--data", str(machine.data))
+    assert result.exit_code == 1
+    assert "holds the data of the kafka engine" in result.stderr
+    assert [file.name for file in machine.data.iterdir()] == ["engine"]
+
+
 def test_single_brokers_are_for_clusters(machine: Machine) -> None:
     with machine.detached("--port", "0"):
         for command in (["down", "--broker", "1"], ["up", "--broker", "1"]):
@@ -291,7 +348,7 @@ def test_status_of_an_address_where_nobody_is(machine: Machine) -> None:
 
 
 def test_three_brokers_of_apache_kafka(machine: Machine) -> None:
-    machine.environment["MILLSTREAM_CACHE"] = str(Path(kafka_classpath()).parent.parent)
+    machine.environment["MILLSTREAM_CACHE"] = str(kafka_cache())
     options = ["--engine", "kafka", "--brokers", "3", "--port", "0", "--set", "offsets.topic.num.partitions=1"]
     with machine.detached(*options) as bootstrap:
         assert len(bootstrap.split(",")) == 3
@@ -312,6 +369,6 @@ def test_three_brokers_of_apache_kafka(machine: Machine) -> None:
         assert down.exit_code == 0, down
         assert "stopped kafka" in down.stdout
         for item in found["platform"]["processes"]:
-            assert not Path(f"/proc/{item['pid']}/cmdline").exists()
+            assert not is_running(item["pid"], "kafka.Kafka")
             assert Path(item["log"]).stat().st_size > 0
     assert machine.run("status").exit_code == 3

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from millstream.cluster import status
 from millstream.cluster.connection import Connection
@@ -39,7 +40,9 @@ def test_an_empty_cluster(server: TestServer) -> None:
     (broker,) = found.brokers
     assert broker == (1, server.bootstrap_servers, True, True, 0, 0)
     assert (found.topics, found.internal_topics, found.partitions) == (0, 0, 0)
-    assert found.under_replicated == found.offline == found.groups == found.notes == []
+    assert found.under_replicated == found.offline == []
+    assert found.groups == []
+    assert found.notes == []
     assert found.records_in is None
 
 
@@ -68,7 +71,7 @@ def test_topics_groups_and_rates(server: TestServer) -> None:
 
 
 # kafka-python leaves the socket of a connection that was refused to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_cluster_that_goes_away_and_comes_back_is_watched_on() -> None:
     with running_server() as server:
         watch = Watch(Connection(server.bootstrap_servers))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka import TopicPartition as AdminPartition
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
+
+from support.raw import RawClient
 
 MOMENT = int(time.time() * 1000) - 3_600_000
 """An hour ago: old enough to be told from now, too young for retention."""
@@ -130,20 +137,123 @@ def read(address: str, topic: str, partition: int = 0, *, isolation: str = "read
             "enable.partition.eof": True,
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 10,
         }
     )
     found: list[Record] = []
     try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
+        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        consumer.assign([TopicPartition(topic, partition, low)])
         while True:
-            for message in consumer.consume(1000, 1.0):
-                error = message.error()
-                if error is not None:
-                    assert error.name() == "_PARTITION_EOF", error
-                    return found
-                headers: Any = tuple(message.headers() or ())
-                found.append(
-                    Record(message.offset() or 0, message.timestamp()[1], message.key(), message.value(), headers)
-                )
+            message = consumer.poll(10.0)
+            assert message is not None, f"nothing came from {topic}-{partition}"
+            error = message.error()
+            if error is not None:
+                assert error.name() == "_PARTITION_EOF", error
+                return found
+            headers: Any = tuple(message.headers() or ())
+            found.append(Record(message.offset() or 0, message.timestamp()[1], message.key(), message.value(), headers))
     finally:
         consumer.close()
+
+
+def wait_for_records(address: str, topic: str, count: int) -> None:
+    """Until the topic's first partition is there and holds so many records."""
+    deadline = time.monotonic() + 60
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "waiting"})
+    try:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):  # not there yet
+                low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)
+                if high - low >= count:
+                    return
+            time.sleep(0.002)
+    finally:
+        consumer.close()
+    raise AssertionError(f"{topic} did not get {count} records")
+
+
+def codec_of(address: str, topic: str) -> str:
+    """How the first batch of partition 0 is compressed."""
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
+    with RawClient(address) as client:
+        answer = client.call(
+            "fetch", 12, max_wait=0, min_bytes=0, max_bytes=1 << 24, topics=[{"topic": topic, "partitions": [part]}]
+        )
+    attributes = int.from_bytes(bytes(answer.responses[0].partitions[0].records)[21:23], "big")
+    return CODECS[attributes & 7]
+
+
+@contextlib.contextmanager
+def open_transaction(address: str, topic: str, name: str, values: list[bytes]) -> Iterator[None]:
+    """A transaction with records that is committed at the end."""
+    producer = Producer({"bootstrap.servers": address, "transactional.id": name})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value=value, partition=0)
+    producer.flush()
+    yield
+    producer.commit_transaction(20)
+
+
+def fill_compacted(address: str, topic: str, *, keys: int, rounds: int) -> None:
+    """Keys written again and again, a minute apart, until the cleaner has left gaps between the records that remain."""
+    producer = Producer({"bootstrap.servers": address})
+    for index in range(rounds):
+        for key in range(keys):
+            if key % 4 == 0 or index in (0, rounds - 1):
+                moment = MOMENT + index * 60_000 + key
+                producer.produce(topic, key=b"%d" % key, value=b"%d" % index, timestamp=moment, partition=0)
+        producer.flush()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        offsets = [record.offset for record in read(address, topic)]
+        if any(after - before > 1 for before, after in itertools.pairwise(offsets)):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the cleaner left no gaps")
+
+
+def fill_big(address: str, topic: str, sizes: list[int]) -> None:
+    producer = Producer({"bootstrap.servers": address, "message.max.bytes": max(sizes) + 10_000})
+    for size in sizes:
+        producer.produce(topic, value=os.urandom(size), timestamp=MOMENT, partition=0)
+        producer.flush()
+
+
+@contextlib.contextmanager
+def member(address: str, group: str, topic: str) -> Iterator[None]:
+    """A consumer at work in a group, which has read and committed all there is."""
+    properties = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**properties, "enable.auto.commit": False})
+    try:
+        consumer.subscribe([topic])
+        left = bounds(address, topic)[1]
+        while left:
+            left -= len(consumer.consume(left, 1.0))
+        consumer.commit(asynchronous=False)
+        yield
+    finally:
+        consumer.close()
+
+
+@contextlib.contextmanager
+def producing(address: str, topic: str) -> Iterator[None]:
+    """A producer that goes on in the background."""
+    stop = threading.Event()
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 1})
+
+    def produce() -> None:
+        while not stop.wait(0.002):
+            producer.produce(topic, value=b"live", timestamp=MOMENT, partition=0)
+            producer.poll(0)
+        producer.flush()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

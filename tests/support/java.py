@@ -40,12 +40,17 @@ def java_executable() -> str:
     return java
 
 
-def kafka_classpath() -> str:
-    """The class path with all of Kafka's jars; a skip (in CI a failure) where `make setup` has not fetched them."""
+def kafka_cache() -> Path:
+    """The cache that has Kafka's jars; a skip (in CI a failure) where `make setup` has not fetched them."""
     cache = Path(os.environ.get(jars.CACHE_VARIABLE) or REPOSITORY / ".cache")
     if not jars.is_complete(cache):
         missing("Apache Kafka's jars are not in the cache: run `make setup`")
-    return f"{jars.jar_folder(cache)}/*"
+    return cache
+
+
+def kafka_classpath() -> str:
+    """The class path with all of Kafka's jars."""
+    return f"{jars.jar_folder(kafka_cache())}/*"
 
 
 def java_command(*arguments: str, heap: str = "256m", log_level: str = "warn") -> list[str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from millstream.engines.kafka import KafkaEngine
-from support.java import kafka_classpath
+from support.java import kafka_cache
 
 SETTINGS = {
     "broker.session.timeout.ms": "3000",
@@ -27,7 +27,6 @@ JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1")
 @contextmanager
 def three_brokers(settings: Mapping[str, str] | None = None) -> Iterator[KafkaEngine]:
     """The running engine; `engine.bootstrap` is the address."""
-    cache = Path(kafka_classpath()).parent.parent  # skips (in CI: fails) where `make setup` has not fetched the jars
     folder = Path(tempfile.mkdtemp(prefix="millstream-three-brokers-"))
     engine = KafkaEngine(
         folder,
@@ -36,7 +35,7 @@ def three_brokers(settings: Mapping[str, str] | None = None) -> Iterator[KafkaEn
         own_controller=True,
         settings={**SETTINGS, **(settings or {})},
         java_options=JAVA_OPTIONS,
-        cache=cache,
+        cache=kafka_cache(),
     )
     try:
         engine.start()

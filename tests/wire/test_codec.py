@@ -16,6 +16,7 @@ from kio.serial import entity_reader, entity_writer
 import millstream.wire.messages as messages
 from millstream.wire.codec import MalformedMessage, decode, decode_prefix, encode
 from millstream.wire.message import Field, Message
+from millstream.wire.messages.group_records import ConsumerGroupMemberMetadataValue
 from millstream.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -178,3 +179,11 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
             case _:
                 changed[position:position] = rng.randbytes(rng.randrange(1, 5))
     return bytes(changed)
+
+
+def test_a_null_struct_in_a_tagged_field_is_said_with_a_zero() -> None:
+    """As Apache Kafka 4.3.1 wrote it for a member of a consumer group that does not use the classic protocol."""
+    written = b"\x00\x00\x0bmillstream\x0b/127.0.0.1\x02\x02t\x01\x00\x04\x93\xe0\x00\x01\x00\x01\x00"
+    value = decode(ConsumerGroupMemberMetadataValue, written, 0)
+    assert (value.client_id, value.rebalance_timeout_ms, value.classic_member_metadata) == ("millstream", 300_000, None)
+    assert encode(value, 0) == written

@@ -135,6 +135,7 @@ class Broker:
         self.topics.on_created.append(self._topic_changed)
         self.topics.on_expanded.append(self._topic_changed)
         self.topics.on_deleted.append(self._topic_deleted)
+        self.configs.subscribe(self._config_changed)
 
     async def maintain(self) -> None:
         """The upkeep, for ever."""
@@ -203,6 +204,11 @@ class Broker:
             self.store.set_property("cluster.id", known)
         self.logs.identity(node_id=self.node_id, cluster_id=lambda: known)
         return known
+
+    def _config_changed(self, kind: ResourceType, name: str) -> None:
+        """The transaction coordinator gets its settings as one value, so a change is a new value."""
+        if kind is ResourceType.BROKER:
+            self.transactions.config = self.configs.transaction_config()
 
     def _config_of(self, topic: str) -> LogConfig:
         known = self.topics.get(topic)

@@ -26,8 +26,8 @@ Name = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it; change nothing.")]
 ENTRIES = (
-    Column("name", "config", whole=True),
-    Column("value", "value"),
+    Column("name", "config", least=34),
+    Column("value", "value", least=19),
     Column("source", "set on", whole=True),
     Column("note", "note"),
 )
@@ -44,9 +44,9 @@ def get(
     kind: Kind,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="The topic; or the broker's id, or `default` for all brokers. "),
+        typer.Argument(metavar="NAME", help="The topic; or the broker's id, or `default` for all brokers."),
     ] = None,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these configs.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Only these configs.")] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Show all configs, not only those that were set to something.")
     ] = False,
@@ -71,7 +71,7 @@ def get(
         for row in rows:
             row["note"] = _note(row)
             row["value"] = _value(row)
-    columns = ENTRIES if name is not None else (Column("broker", "broker", number=True), *ENTRIES)
+    columns = ENTRIES if len(names) == 1 else (Column("broker", "broker", number=True), *ENTRIES)
     what = f"{kind} {name}" if name else "the brokers"
     show_rows(rows, columns, json=json, empty=f"{what}: nothing is set; --all shows the defaults")
 
@@ -80,7 +80,7 @@ def get(
 def set_(
     kind: Kind,
     name: Name,
-    values: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="The configs and their new values.")],
+    values: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="The configs and their new values.")],
     dry_run: DryRun = False,
     bootstrap: Bootstrap = None,
     context: Context = None,
@@ -96,7 +96,7 @@ def set_(
 def unset(
     kind: Kind,
     name: Name,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="The configs to set back.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="The configs to set back.")],
     dry_run: DryRun = False,
     bootstrap: Bootstrap = None,
     context: Context = None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from millstream.cli.graduate_report import show_outcome, show_preflight
+from millstream.cli.interrupts import INTERRUPTED, interruptible
 from millstream.cli.options import Bootstrap, Context, Execute, Json, command_app
 from millstream.cli.output import fail, print_json, warn
 
@@ -107,11 +109,11 @@ def graduate(
             else:
                 print("\nNothing was moved yet: --execute does it.")
             return
-        with _progress(quiet=json) as report:
-            try:
+        try:
+            with interruptible() as check, _progress(check, quiet=json) as report:
                 outcome = carry_out(Move(source, target, admins, plan, options, memory, report))
-            except KeyboardInterrupt:
-                fail("stopped; the same command goes on where it was", 130)
+        except KeyboardInterrupt:
+            fail("stopped; the same command goes on where it was", INTERRUPTED)
         if json:
             print_json({"plan": preflight_json(plan), "outcome": outcome_json(outcome)})
         else:
@@ -152,10 +154,10 @@ def _state_file(source_id: str, target_id: str) -> Path:
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Any]:
+def _progress(check: Callable[[], None], *, quiet: bool) -> Iterator[Any]:
     """A bar for each phase on standard error: in place on a terminal, a line now and then elsewhere."""
     if quiet or not sys.stderr.isatty():
-        yield _Lines(quiet=quiet)
+        yield _Lines(check, quiet=quiet)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -173,6 +175,7 @@ def _progress(*, quiet: bool) -> Iterator[Any]:
         tasks: dict[str, Any] = {}
 
         def report(phase: str, progress: Any, total: int) -> None:
+            check()
             if phase not in tasks:
                 tasks[phase] = bars.add_task(phase, text="")
             text = f"{progress.records:,} records, {size_text(progress.bytes)}"
@@ -184,13 +187,13 @@ def _progress(*, quiet: bool) -> Iterator[Any]:
 class _Lines:
     """Progress where nothing can be drawn over: one line every ten seconds."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, check: Callable[[], None], *, quiet: bool) -> None:
+        self._check = check
         self._quiet = quiet
         self._next = 0.0
 
     def __call__(self, phase: str, progress: Progress, total: int) -> None:
-        import time
-
+        self._check()
         now = time.monotonic()
         if self._next == 0.0:
             self._next = now + 10

@@ -65,7 +65,12 @@ def _show_topics(console: Console, plan: Preflight) -> None:
         f"{_plural(sum(not group.refused for group in plan.groups), 'group')}"
         + (f", replication factor {' and '.join(map(str, factors))}" if factors else "")
     )
-    settings = [f"{topic.name}: {name}={value}" for topic in plan.topics for name, value in topic.configs.items()]
+    settings = [
+        f"{topic.name}: {name}={value}"
+        for topic in plan.topics
+        if topic.state != "moved"
+        for name, value in topic.configs.items()
+    ]
     _show_list(console, "Configs to set, where the target's defaults differ", settings)
 
 

@@ -81,9 +81,11 @@ def describe(name: Name, bootstrap: Bootstrap = None, context: Context = None, j
     if json:
         print_json({**group._asdict(), "members": members, "partitions": partitions})
         return
-    lag = sum(partition.lag or 0 for partition in group.partitions)
+    lag = f"{sum(partition.lag or 0 for partition in group.partitions):,}"
+    if unknown := sum(partition.lag is None for partition in group.partitions):
+        lag += f" (not known for {unknown} of {len(partitions)} partitions: no position yet, or no end to be had)"
     facts = {"group": name, "state": group.state, "type": group.type, "assignor": group.assignor or "-"}
-    show_values({**facts, "coordinator": group.coordinator, "members": len(members), "lag": f"{lag:,}"}, json=False)
+    show_values({**facts, "coordinator": group.coordinator, "members": len(members), "lag": lag}, json=False)
     if members:
         for row, member in zip(members, group.members, strict=True):
             row["partitions"] = [_partitions_text(topic, parts) for topic, parts in member.partitions.items()]
@@ -101,7 +103,7 @@ def describe(name: Name, bootstrap: Bootstrap = None, context: Context = None, j
 @app.command()
 def lag(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP...]", help="The consumer groups. [default: all]")
+        list[str] | None, typer.Argument(metavar="GROUP", help="The consumer groups. [default: all]")
     ] = None,
     max: Annotated[
         int | None,
@@ -125,7 +127,7 @@ def lag(
 
 @app.command()
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="GROUP...", help="The consumer groups.")],
+    names: Annotated[list[str], typer.Argument(metavar="GROUP", help="The consumer groups.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap: Bootstrap = None,
     context: Context = None,

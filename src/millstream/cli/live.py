@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from millstream.cluster.errors import ClusterError
-from millstream.cluster.status import Status, Watch
+from millstream.cluster.status import PartitionStatus, Status, Watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from millstream.cli.signals import Stop
     from millstream.cluster.connection import Connection
     from millstream.engines.engine import Engine, Step
 
@@ -68,8 +68,8 @@ def _bar() -> Iterator[Callable[[Step], None]]:
         yield show
 
 
-def run(engine: Engine, connection: Connection, stop: threading.Event) -> None:
-    """Shows the platform until the event is set."""
+def run(engine: Engine, connection: Connection, stop: Stop) -> None:
+    """Shows the platform until the word to stop comes."""
     with Watch(connection) as watch:
         if sys.stdout.isatty():
             _draw(engine, watch, stop)
@@ -77,7 +77,7 @@ def run(engine: Engine, connection: Connection, stop: threading.Event) -> None:
             _lines(engine, watch, stop)
 
 
-def _draw(engine: Engine, watch: Watch, stop: threading.Event) -> None:
+def _draw(engine: Engine, watch: Watch, stop: Stop) -> None:
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text
@@ -101,7 +101,7 @@ def _draw(engine: Engine, watch: Watch, stop: threading.Event) -> None:
             live.update(picture(), refresh=True)
 
 
-def _lines(engine: Engine, watch: Watch, stop: threading.Event) -> None:
+def _lines(engine: Engine, watch: Watch, stop: Stop) -> None:
     print(f"listening on {engine.bootstrap}", flush=True)
     next_line = time.monotonic()
     troubles: list[str] = []
@@ -143,9 +143,8 @@ def picture_of(status: Status) -> RenderableType:
     facts = Table.grid(padding=(0, 2))
     under, offline = len(status.under_replicated), len(status.offline)
     facts.add_row("controller", _or_none(status.controller))
-    facts.add_row(
-        "topics", f"{status.topics} with {status.partitions} partitions, and {status.internal_topics} internal"
-    )
+    facts.add_row("topics", f"{status.topics} and {status.internal_topics} internal")
+    facts.add_row("partitions", str(status.partitions))
     facts.add_row("under-replicated", Text(str(under), style="bold yellow" if under else "green"))
     facts.add_row("offline", Text(str(offline), style="bold red" if offline else "green"))
     if status.records_in is not None and status.records_out is not None:
@@ -157,7 +156,7 @@ def picture_of(status: Status) -> RenderableType:
             state.append(" controller", style="cyan")
         brokers.add_row(str(broker.id), broker.address, state, str(broker.leaders), str(broker.replicas))
     parts: list[RenderableType] = [facts, Text(), brokers]
-    trouble = {(part.topic, part.partition): part for part in (*status.offline, *status.under_replicated)}
+    trouble = _without_own_first(status.offline) | _without_own_first(status.under_replicated)
     if trouble:
         table = _table("partition", "leader", "replicas", "in sync")
         for part in list(trouble.values())[:MOST_ROWS]:
@@ -172,6 +171,12 @@ def picture_of(status: Status) -> RenderableType:
         parts += [Text(), table, *_more(len(status.groups))]
     parts += [Text(note, style="yellow") for note in status.notes]
     return Group(*parts)
+
+
+def _without_own_first(parts: list[PartitionStatus]) -> dict[tuple[str, int], PartitionStatus]:
+    """By name; Kafka's own topics, which have many partitions, come last."""
+    ordered = sorted(parts, key=lambda part: (part.topic.startswith("__"), part.topic, part.partition))
+    return {(part.topic, part.partition): part for part in ordered}
 
 
 def _more(count: int) -> list[RenderableType]:

@@ -10,12 +10,14 @@ import json as json_
 import shutil
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from millstream.cli.log_records import DECODERS, Decoder, decoder_of
 from millstream.cli.options import Json, command_app
 from millstream.cli.output import Column, show_rows
 from millstream.cli.units import count_text, size_text, time_text
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from millstream.log.dump_items import BatchEntry, Item, RecordEntry
 
 app = command_app("Look into the files of a log.")
-
-Decoder = Callable[[bytes | None, bytes | None], dict[str, Any] | None]
-DECODERS = ("offsets", "transactions")
 
 
 @app.callback()
@@ -61,7 +60,7 @@ def dump(
     if shallow and (records or decode is not None):
         raise BadInput("--shallow leaves the records closed, so it does not go with --records or --decode")
     records = records or decode is not None
-    decoder = _decoder(decode) if decode is not None else None
+    decoder = decoder_of(decode) if decode is not None else None
     if not path.exists():
         raise NotFound(f"{path} does not exist")
     files = dumping.files_in(path) if path.is_dir() else [path]
@@ -74,10 +73,9 @@ def dump(
         elif path.is_dir() and not records:
             problems = _show_folder(path, files, shallow=shallow)
         else:
-            for number, file in enumerate(files):
+            for number, opened in enumerate(_opened(files, records=records, shallow=shallow)):
                 if number:
                     print()
-                opened = dumping.dump(file, records=records, shallow=shallow)
                 problems += _show_file(opened, decoder)
     except ValueError as error:
         raise BadInput(f"{path}: {error}") from error
@@ -87,6 +85,21 @@ def dump(
         raise BadInput(f"{error.filename or path} cannot be read: {error.strerror}") from error
     if problems:
         raise typer.Exit(1)
+
+
+def _opened(files: list[Path], *, records: bool = False, shallow: bool = False) -> Iterator[Dump]:
+    """The files, one after the other; of several, those that a running server has removed meanwhile are left out."""
+    from millstream.log import dump as dumping
+
+    for file in files:
+        try:
+            found = dumping.dump(file, records=records, shallow=shallow)
+            first = list(islice(found.items, 1))  # the file is opened now
+        except FileNotFoundError:
+            if len(files) == 1:
+                raise
+            continue
+        yield found._replace(items=chain(first, found.items))
 
 
 # --- for people
@@ -238,8 +251,8 @@ def _show_folder(root: Path, files: list[Path], *, shallow: bool) -> int:
 
     rows, problems = [], []
     overlap = dumping.Overlap()
-    for file in files:
-        opened = dumping.dump(file, shallow=shallow)
+    for opened in _opened(files, shallow=shallow):
+        file = opened.path
         entries = count = wrong = 0
         first = last = None
         for item in opened.items:
@@ -280,7 +293,7 @@ def _show_folder(root: Path, files: list[Path], *, shallow: bool) -> int:
     for file, problem in problems:
         where = "" if problem.position is None else f" at {problem.position}"
         print(f"PROBLEM in {file.relative_to(root)}{where}: {problem.text}")
-    print(f"{count_text(len(files), 'file')}, {count_text(len(problems), 'problem') if problems else 'no damage'}")
+    print(f"{count_text(len(rows), 'file')}, {count_text(len(problems), 'problem') if problems else 'no damage'}")
     return len(problems)
 
 
@@ -295,8 +308,8 @@ def _show_json(files: list[Path], decoder: Decoder | None, *, records: bool, sha
     total = 0
     overlap = dumping.Overlap()
     out = sys.stdout
-    for number, file in enumerate(files):
-        opened = dumping.dump(file, records=records, shallow=shallow)
+    for number, opened in enumerate(_opened(files, records=records, shallow=shallow)):
+        file = opened.path
         out.write("[" if number == 0 else ",\n")
         start = {"file": str(file), "kind": opened.kind, "size": opened.size}
         out.write(json_.dumps(start)[:-1] + ', "entries": [')
@@ -342,58 +355,3 @@ def _bytes(name: str, data: bytes | None) -> dict[str, str | None]:
         return {name: data.decode() if data is not None else None}
     except UnicodeDecodeError:
         return {f"{name}_base64": b64encode(data or b"").decode()}
-
-
-# --- internal topics
-
-
-def _decoder(what: str) -> Decoder:
-    from millstream.broker.coordinator_log import KeyValue
-    from millstream.broker.groups import records as group_records
-    from millstream.broker.transactions import records as transaction_records
-
-    def decode(key: bytes | None, value: bytes | None) -> dict[str, Any] | None:
-        """None for a marker, another topic's record, or one that cannot be read."""
-        if key is None:
-            return None
-        record = KeyValue(key, value)
-        try:
-            if what == "offsets":
-                found = group_records.decode_record(record)
-                if found is None:
-                    return None
-                name = type(found[0]).__name__.removesuffix("Key")
-                return {"type": name, "key": _message(found[0]), "value": found[1] and _message(found[1])}
-            transaction = transaction_records.decode_record(record)
-            if transaction is None:
-                return None
-            state = transaction[1]
-            fields = None
-            if state is not None:
-                fields = {
-                    "state": state.state.name,
-                    "producer_id": state.producer_id,
-                    "producer_epoch": state.producer_epoch,
-                    "timeout_ms": state.timeout_ms,
-                    "partitions": sorted(f"{topic}-{number}" for topic, number in state.partitions),
-                    "started_ms": state.start_ms,
-                    "last_update_ms": state.last_update_ms,
-                }
-            return {"type": "Transaction", "key": {"transactional_id": transaction[0]}, "value": fields}
-        except ValueError:
-            return None
-
-    return decode
-
-
-def _message(value: Any) -> Any:
-    """A protocol message as plain data."""
-    from millstream.wire.message import Message
-
-    if isinstance(value, Message):
-        return {field.name: _message(getattr(value, field.name)) for field in value.FIELDS}
-    if isinstance(value, list):
-        return [_message(one) for one in value]
-    if isinstance(value, bytes | memoryview):
-        return bytes(value).hex()
-    return value

@@ -18,15 +18,16 @@ PIPE_WIDTH = 100_000
 
 
 class Column(NamedTuple):
-    """One column of a table: the key in the row, its heading, whether it holds numbers, and whether it must stay whole.
+    """One column of a table: the key in the row, its heading, and whether it holds numbers.
 
-    On a narrow terminal the columns that need not be whole are folded.
+    On a narrow terminal numbers and what must stay `whole` do; the other columns are folded, the `least` wide last.
     """
 
     key: str
     heading: str
     number: bool = False
     whole: bool = False
+    least: int | None = None
 
 
 def show_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, json: bool, empty: str = "") -> None:

@@ -59,6 +59,7 @@ def serve(
     """Run the log server in the foreground."""
     from millstream.broker.configs.listeners import broker_listeners
     from millstream.broker.configs.settings import Settings, SettingsError
+    from millstream.engines.folder import owner
     from millstream.server.server import ServerError
 
     configure_logging(log_level)
@@ -73,6 +74,8 @@ def serve(
     except SettingsError as error:
         fail(str(error), 2)
     folder = Path(tempfile.mkdtemp(prefix="millstream-")) if ephemeral else data or data_folder(settings)
+    if owner(folder) == "kafka":
+        fail(f"{folder} holds the data of the kafka engine: `millstream up --data {folder}` starts it")
     try:
         run(_serve(settings, folder, metrics_at, ephemeral=ephemeral, fall_back=not metrics))
     except ServerError as error:

@@ -18,9 +18,6 @@ from millstream.cluster.errors import BadInput
 from millstream.cluster.positions import parse_position
 
 app = command_app("Topics and their records: list, create, describe, alter, delete, produce, consume, ...")
-app.command("produce")(topic_records.produce)
-app.command("consume")(topic_records.consume)
-app.command("tail")(topic_records.tail)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
 Configs = Annotated[
@@ -162,7 +159,7 @@ def alter(
 
 @app.command()
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="The topics.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap: Bootstrap = None,
     context: Context = None,
@@ -250,19 +247,28 @@ def clone(
     from millstream.cluster import cloning
 
     configs = configs_.parse_assignments(config or (), "--config")
-    with Progress("copying") as progress:
-        cloned = cloning.clone(
-            resolve(bootstrap, context),
-            source,
-            target,
-            configs=configs,
-            replication_factor=replication_factor,
-            data=data,
-            progress=progress.of,
-        )
+    connection = resolve(bootstrap, context)
+    try:
+        with Progress("copying") as progress:
+            cloned = cloning.clone(
+                connection,
+                source,
+                target,
+                configs=configs,
+                replication_factor=replication_factor,
+                data=data,
+                progress=progress.of,
+            )
+    except KeyboardInterrupt:
+        fail(f"interrupted: {target} may be there with only some of the records")
     shape = f"{_count(cloned.partitions, 'partition')}, replication factor {cloned.replication_factor}"
     copied = f", {_count(cloned.records, 'record')} ({size_text(cloned.bytes)})" if data else ", no records (--data)"
     done(f"cloned {source} to {target}: {shape}{copied}", json=json, **cloned._asdict())
+
+
+app.command("produce")(topic_records.produce)
+app.command("consume")(topic_records.consume)
+app.command("tail")(topic_records.tail)
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -271,7 +277,9 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput("this cannot be undone and there is no terminal to ask on: give --yes")
-    if not typer.confirm(question, err=True):
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         fail("nothing was done")
 
 

@@ -21,7 +21,7 @@ from millstream.cluster.contexts import resolve
 from millstream.cluster.errors import BadInput
 from millstream.cluster.filters import compile_filter
 from millstream.cluster.positions import Position, parse_position
-from millstream.cluster.records_out import GroupReader, Reader, Record
+from millstream.cluster.records_out import GroupReader, Hooks, Reader, Record
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
 Partitions = Annotated[
@@ -189,10 +189,10 @@ def consume(
     connection = resolve(bootstrap, context)
     if group is None:
         reader: Reader | GroupReader = Reader(
-            connection, name, start, partitions=partitions, isolation=isolation, warn=warn
+            connection, name, start, partitions=partitions, isolation=isolation, hooks=output.hooks
         )
     else:
-        reader = _group_reader(connection, name, group, start, partitions, isolation)
+        reader = _group_reader(connection, name, group, start, partitions, isolation, output.hooks)
     with _until_interrupted(reader, output):
         if not follow or isinstance(reader, Reader):
             output.take(reader.to_end())
@@ -223,7 +223,7 @@ def tail(
         Position("last", lines),
         partitions=partition_numbers(partition),
         isolation=isolation,
-        warn=warn,
+        hooks=output.hooks,
     )
     with _until_interrupted(reader, output):
         last = sorted(reader.to_end(), key=lambda record: (record.timestamp, record.partition, record.offset))
@@ -246,16 +246,23 @@ class _Output:
     def full(self) -> bool:
         return self._count is not None and self.shown >= self._count
 
+    @property
+    def hooks(self) -> Hooks:
+        """Records are seen at the latest when the reader waits for more."""
+        return Hooks(warn, sys.stdout.buffer.flush)
+
     def take(self, records: Iterable[Record]) -> None:
         out = sys.stdout.buffer
-        for record in records:
-            self.read += 1
-            if self._wanted is None or self._wanted(record.names()):
-                out.write(self._render(record))
-                out.flush()
-                self.shown += 1
-                if self.full:
-                    return
+        try:
+            for record in records:
+                self.read += 1
+                if self._wanted is None or self._wanted(record.names()):
+                    self.shown += 1
+                    out.write(self._render(record))
+                    if self.full:
+                        return
+        finally:
+            out.flush()
 
 
 @contextlib.contextmanager
@@ -276,7 +283,7 @@ def _until_interrupted(reader: Reader | GroupReader, output: _Output) -> Iterato
 
 
 def _group_reader(
-    connection: Connection, topic: str, group: str, start: Position, partitions: list[int], isolation: str
+    connection: Connection, topic: str, group: str, start: Position, partitions: list[int], isolation: str, hooks: Hooks
 ) -> GroupReader:
     if partitions:
         raise BadInput("--partition cannot go with --group: the group says which partitions a member reads")
@@ -285,7 +292,7 @@ def _group_reader(
             "--from must be beginning or end with --group, for partitions where the group has no position yet "
             f"(`millstream group seek {group} --topic {topic} --to ...` moves a group anywhere)"
         )
-    return GroupReader(connection, topic, group, start, isolation=isolation, warn=warn)
+    return GroupReader(connection, topic, group, start, isolation=isolation, hooks=hooks)
 
 
 def _tell_delivered(

@@ -15,11 +15,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +25,7 @@ import typer
 from millstream.cli.options import Bootstrap, Context, Json, command_app
 from millstream.cli.output import done, fail, print_json
 from millstream.cli.serve import default_data
+from millstream.cli.signals import Interrupted, Stop
 from millstream.cluster import local
 from millstream.cluster.connection import Connection
 from millstream.cluster.contexts import resolve
@@ -91,7 +90,11 @@ def up(
     ] = False,
     broker: Annotated[
         int | None,
-        typer.Option("--broker", metavar="ID", help="Start only this broker of a cluster that runs (kafka)."),
+        typer.Option(
+            "--broker",
+            metavar="ID",
+            help="Start one broker of a running cluster: one that is down, or the next id for one more (kafka).",
+        ),
     ] = None,
 ) -> None:
     """Start the platform here and show how it is until Ctrl-C."""
@@ -229,10 +232,6 @@ def _engine_errors() -> Iterator[None]:
 # --- up ---
 
 
-class _Interrupted(Exception):  # noqa: N818 - not an error: somebody wants it to stop
-    """A signal came before the platform was ready."""
-
-
 def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, str], options: dict[str, Any]) -> None:
     from millstream.cli import live
     from millstream.engines import folder
@@ -243,8 +242,7 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
         platform = local.at(data)
         where = f" at {platform.bootstrap}" if platform is not None and platform.bootstrap else ""
         fail(f"it runs already{where}, on {data}: `millstream status` shows it, `millstream down` stops it")
-    stop, ready = threading.Event(), threading.Event()
-    _on_signals(stop, ready)
+    stop = Stop()
     if name == "kafka":
         options = {**options, "keep_open": (lock,)}
     else:
@@ -253,27 +251,19 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
     try:
         with live.starting() as show:
             engine.start(show)
-        ready.set()
-        local.record(local.Platform(name, engine.bootstrap, str(data), os.getpid(), time.time()))
-        live.run(engine, Connection(engine.bootstrap), stop)
-    except _Interrupted:
+        stop.ready()
+        try:
+            local.record(local.Platform(name, engine.bootstrap, str(data), os.getpid(), time.time()))
+            live.run(engine, Connection(engine.bootstrap), stop)
+        finally:
+            engine.stop()
+            local.forget(data)
+    except Interrupted:
+        engine.stop()
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        ready.set()
-        engine.stop()
-        local.forget(data)
         os.close(lock)
     print("stopped", flush=True)
-
-
-def _on_signals(stop: threading.Event, ready: threading.Event) -> None:
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        if not ready.is_set():
-            raise _Interrupted
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handle)
 
 
 def _log_to(file: Path) -> None:
@@ -336,12 +326,12 @@ def _stop(platform: local.Platform) -> None:
     data = Path(platform.data)
     if processes.is_running(platform.pid, "millstream"):
         os.kill(platform.pid, signal.SIGTERM)
-        deadline = time.monotonic() + DOWN_SECONDS
-        while local.is_locked(data) and time.monotonic() < deadline:
-            time.sleep(0.05)
     elif platform.engine == "kafka":
         KafkaEngine(data).stop()
         local.forget(data)
+    deadline = time.monotonic() + DOWN_SECONDS
+    while local.is_locked(data) and time.monotonic() < deadline:
+        time.sleep(0.05)
     if local.is_locked(data):
         fail(f"process {platform.pid} has not ended yet; its log is in {data}")
 
@@ -360,7 +350,7 @@ def _start_broker(broker: int, data: Path | None) -> None:
     cluster = _cluster_of(_running(data))
     with live.starting() as show:
         cluster.start_broker(broker, show)
-    print(f"broker {broker} is up again")
+    print(f"broker {broker} is up")
 
 
 def _platform_values(platform: local.Platform) -> dict[str, Any]:

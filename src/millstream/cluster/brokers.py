@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.connection import Connection
-from millstream.cluster.layout import Layout, read_layout
+from millstream.cluster.layout import Layout, patiently, read_layout
 from millstream.cluster.placement import TopicPartition
 
 if TYPE_CHECKING:
@@ -57,11 +57,12 @@ class ApiRow(NamedTuple):
 
 
 def describe(connection: Connection) -> ClusterInfo:
-    with connection.admin() as admin:
+    def look(admin: KafkaAdminClient) -> tuple[Layout, dict[str, Any], str]:
         layout = read_layout(admin)
-        features = admin.describe_features()
-        alive = next(iter(layout.alive))
-        version = admin.get_broker_version_data(alive).broker_version_str
+        version = admin.get_broker_version_data(next(iter(layout.alive))).broker_version_str
+        return layout, admin.describe_features(), version
+
+    layout, features, version = patiently(connection, look)
     return ClusterInfo(
         layout.cluster_id,
         version,
@@ -81,9 +82,11 @@ def describe(connection: Connection) -> ClusterInfo:
 
 
 def list_brokers(connection: Connection) -> list[BrokerRow]:
-    with connection.admin() as admin:
+    def look(admin: KafkaAdminClient) -> tuple[Layout, dict[int, tuple[int | None, int | None]]]:
         layout = read_layout(admin)
-        folders = {broker: _log_dirs(admin, broker) for broker in layout.alive}
+        return layout, {broker: _log_dirs(admin, broker) for broker in layout.alive}
+
+    layout, folders = patiently(connection, look)
     held = [broker for partition in layout.partitions for broker in partition.replicas]
     led = [partition.leader for partition in layout.partitions]
     return [
@@ -143,15 +146,19 @@ def partition_sizes(admin: KafkaAdminClient, brokers: Mapping[int, object]) -> d
 def list_apis(connection: Connection) -> list[ApiRow]:
     from kafka.protocol.api_key import ApiKey
 
-    with connection.admin() as admin:
-        brokers = list(read_layout(admin).alive)
-        spoken = {broker: admin.get_broker_version_data(broker).api_versions for broker in brokers}
+    def look(admin: KafkaAdminClient) -> dict[int, dict[int, tuple[int, int]]]:
+        brokers = read_layout(admin).alive
+        return {broker: admin.get_broker_version_data(broker).api_versions for broker in brokers}
+
+    spoken = patiently(connection, look)
     names = {int(key): key.name for key in ApiKey}
     rows = []
     for key in sorted({key for versions in spoken.values() for key in versions}):
         by_broker = {broker: _range(versions.get(key)) for broker, versions in spoken.items()}
         same = len(set(by_broker.values())) == 1
-        versions = by_broker[brokers[0]] if same else ", ".join(f"{id_}: {text}" for id_, text in by_broker.items())
+        versions = (
+            next(iter(by_broker.values())) if same else ", ".join(f"{id_}: {text}" for id_, text in by_broker.items())
+        )
         rows.append(ApiRow(names.get(key, f"API {key}"), int(key), versions, by_broker))
     return rows
 

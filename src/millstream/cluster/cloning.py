@@ -6,6 +6,7 @@ there at the start and is committed: records of aborted or unfinished transactio
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -46,18 +47,23 @@ def clone(
     if source == target:
         raise BadInput(f"TARGET: {target} is the source itself, give another name")
     original = topics.describe_topic(connection, source)
-    made = topics.create_topic(
-        connection,
-        target,
-        partitions=len(original.partitions),
-        replication_factor=replication_factor or original.replication_factor,
-        configs={**original.configs, **(configs or {})},
-    )
-    records, size = _copy(connection, source, target, progress) if data else (0, 0)
+    with contextlib.ExitStack() as stack:
+        reader = None
+        if data:  # opened first: a source that cannot be read leaves no empty target behind
+            reader = Reader(connection, source, Position("beginning"), isolation="read_committed")
+            stack.callback(reader.close)
+        made = topics.create_topic(
+            connection,
+            target,
+            partitions=len(original.partitions),
+            replication_factor=replication_factor or original.replication_factor,
+            configs={**original.configs, **(configs or {})},
+        )
+        records, size = _copy(connection, reader, target, progress) if reader else (0, 0)
     return Cloned(source, target, made.partitions, made.replication_factor, made.configs, records, size)
 
 
-def _copy(connection: Connection, source: str, target: str, progress: Callable[[int, int], None]) -> tuple[int, int]:
+def _copy(connection: Connection, reader: Reader, target: str, progress: Callable[[int, int], None]) -> tuple[int, int]:
     from confluent_kafka import KafkaException
 
     failures: list[Any] = []
@@ -72,36 +78,27 @@ def _copy(connection: Connection, source: str, target: str, progress: Callable[[
         size += len(message.value() or b"") + len(message.key() or b"")
         progress(done, total)
 
-    reader = Reader(connection, source, Position("beginning"), isolation="read_committed")
     producer = connection.producer(
         {"enable.idempotence": True, "linger.ms": 20, "message.max.bytes": 1_000_000_000, "compression.type": "lz4"}
     )
     total = sum(reader.ends.values()) - sum(reader.starts.values())
-    try:
-        for record in reader.to_end():
-            optional: dict[str, Any] = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
-            while not failures:
-                try:
-                    producer.produce(
-                        target,
-                        record.value,
-                        record.key,
-                        record.partition,
-                        headers=list(record.headers),
-                        on_delivery=told,
-                        **optional,
-                    )
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-                except KafkaException as error:
-                    failures.append(error.args[0])
-            producer.poll(0)
-            if failures:
+    for record in reader.to_end():
+        optional: dict[str, Any] = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
+        headers: list[tuple[str, str | bytes | None]] = [*record.headers]
+        while not failures:
+            try:
+                producer.produce(
+                    target, record.value, record.key, record.partition, headers=headers, on_delivery=told, **optional
+                )
                 break
-        left = producer.flush(FLUSH_SECONDS)
-    finally:
-        reader.close()
+            except BufferError:
+                producer.poll(0.1)
+            except KafkaException as error:
+                failures.append(error.args[0])
+        producer.poll(0)
+        if failures:
+            break
+    left = producer.flush(FLUSH_SECONDS)
     if failures:
         refuse_client(f"{target} was made, but only {done} records could be copied", failures[0])
     if left:

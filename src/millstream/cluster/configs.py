@@ -79,7 +79,7 @@ def get(connection: Connection, kind: str, name: str, keys: Iterable[str] = ()) 
 
 
 def brokers(connection: Connection) -> list[str]:
-    """The ids of the cluster's brokers."""
+    """The ids of the brokers that are up."""
     with connection.admin() as admin:
         return [str(broker) for broker in broker_ids(admin)]
 
@@ -160,13 +160,14 @@ def overrides(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, dict[
 
 
 def broker_ids(admin: KafkaAdminClient) -> list[int]:
-    return sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
+    """The brokers that are up."""
+    return sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"] if not broker.get("is_fenced"))
 
 
 def check_broker(admin: KafkaAdminClient, name: str) -> None:
     present = [str(broker) for broker in broker_ids(admin)]
     if name not in present:
-        raise NotFound(f"there is no broker {name}: there are {', '.join(present)}, and `default` for all of them")
+        raise NotFound(f"no broker {name} is up: there are {', '.join(present)}, and `default` for all of them")
 
 
 def refuse_key(kind: str, name: str, key: str, known: Iterable[str]) -> None:

@@ -36,8 +36,8 @@ class Connection(NamedTuple):
         """The bootstrap servers taken apart; BadInput if one is not HOST:PORT."""
         return [parse_address(part) for part in self.bootstrap.split(",") if part.strip()]
 
-    def check(self) -> None:
-        """Unreachable if nobody listens at any of the addresses."""
+    def check(self) -> str:
+        """The first address at which somebody listens; Unreachable if there is none."""
         problems = []
         for host, port in self.addresses():
             try:
@@ -45,7 +45,7 @@ class Connection(NamedTuple):
             except OSError as error:
                 problems.append(f"{host}:{port} ({error.strerror or error})")
             else:
-                return
+                return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise Unreachable(
             f"no broker answers at {', '.join(problems)}; is the cluster running, and is this its address? "
             "(--bootstrap, --context, or `millstream up` to start one here)"
@@ -57,11 +57,11 @@ class Connection(NamedTuple):
         from kafka.admin import KafkaAdminClient
         from kafka.errors import KafkaError, KafkaTimeoutError
 
-        self.check()
+        answering = self.check()  # the client would lose its time with brokers that are down
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         try:
             client = KafkaAdminClient(
-                bootstrap_servers=self.bootstrap.split(","),
+                bootstrap_servers=answering,
                 client_id="millstream",
                 bootstrap_timeout_ms=int(CONNECT_SECONDS * 1000),
                 request_timeout_ms=int(REQUEST_SECONDS * 1000),

@@ -79,13 +79,12 @@ _FAILED = (TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowErr
 
 def compile_filter(text: str, argument: str = "--filter") -> Filter:
     """The expression as a test of a record (`NAMES` -> values); BadInput points at what cannot be understood."""
+    text = " ".join(text.splitlines()).strip()
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        column = (getattr(error, "offset", None) or 1) - 1
-        raise _wrong(argument, text.strip(), column, _syntax_hint(text, error)) from error
-    compiler = _Compiler(argument, text.strip())
-    run = compiler.compile(tree.body)
+        raise _wrong(argument, text, *_misunderstood(text, error)) from error
+    run = _Compiler(argument, text).compile(tree.body)
     return lambda record: bool(run(record))
 
 
@@ -210,19 +209,20 @@ class _Compiler:
 
 
 def _wrong(argument: str, text: str, column: int, why: str) -> BadInput:
-    line = text.replace("\n", " ").replace("\t", " ")
-    return BadInput(f"{argument}: {why}\n  {line}\n  {' ' * min(column, len(line))}^")
+    return BadInput(f"{argument}: {why}\n  {text}\n  {' ' * min(column, len(text))}^")
 
 
-def _syntax_hint(text: str, error: Exception) -> str:
+def _misunderstood(text: str, error: Exception) -> tuple[int, str]:
+    """Where Python's grammar stumbled, and what was probably meant."""
+    column = max((getattr(error, "offset", None) or 1) - 1, 0)
     for wrong, right in (("&&", "and"), ("||", "or"), ("===", "==")):
         if wrong in text:
-            return f"write `{right}` for {wrong}"
-    if not text.strip():
-        return "the expression is empty"
-    if re.search(r"[^=!<>]=[^=]", text):
-        return "write `==` to compare"
-    return f"this is not an expression ({getattr(error, 'msg', None) or error})"
+            return text.index(wrong), f"write `{right}` for {wrong}"
+    if not text:
+        return 0, "the expression is empty"
+    if single := re.search(r"(?<![=!<>])=(?!=)", text):
+        return single.start(), "write `==` to compare"
+    return column, f"this is not an expression ({getattr(error, 'msg', None) or error})"
 
 
 def field_of(thing: Any, field: str | int) -> Any:

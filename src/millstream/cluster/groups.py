@@ -318,7 +318,7 @@ def _lags(admin: KafkaAdminClient, group: str, members: Iterable[Member]) -> lis
     for topic in {topic for topic, _ in places}:
         try:
             found = bounds(admin, topic, [part for name, part in places if name == topic])
-        except KafkaError:  # the topic is gone, or a partition has no leader
+        except (KafkaError, ClusterError):  # the topic is gone, or a partition has no leader
             continue
         ends.update({(topic, partition): ends_.end for partition, ends_ in found.items()})
     lags = []

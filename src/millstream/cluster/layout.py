@@ -1,16 +1,27 @@
-"""The brokers of a cluster and where its partitions are, read once: what every command of an operator starts from."""
+"""The brokers of a cluster and where its partitions are, read once: what every command of an operator starts from.
+
+A broker that has just died stays in the metadata for some seconds, and the admin client may turn to it. `patiently`
+asks again with a fresh client, so what it is given to do must bear being done twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from millstream.cluster.answers import nearest
+from millstream.cluster.connection import Connection
 from millstream.cluster.errors import NotFound
 from millstream.cluster.placement import TopicPartition
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
+
+PATIENCE_SECONDS = 10.0
+PAUSE_SECONDS = 0.2
+
+Answer = TypeVar("Answer")
 
 
 class Broker(NamedTuple):
@@ -76,6 +87,21 @@ class Layout(NamedTuple):
         if all(known.id != broker for known in self.brokers):
             known = ", ".join(str(broker.id) for broker in self.brokers)
             raise NotFound(f"{argument}: there is no broker {broker}; there are: {known}")
+
+
+def patiently(connection: Connection, action: Callable[[KafkaAdminClient], Answer]) -> Answer:
+    """What `action` returns, which is given an admin client, and a new one if a broker did not answer for now."""
+    from kafka.errors import KafkaError
+
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        with connection.admin() as admin:
+            try:
+                return action(admin)
+            except KafkaError as error:
+                if not error.retriable or time.monotonic() > give_up:
+                    raise
+        time.sleep(PAUSE_SECONDS)
 
 
 def reason(error: type[Exception]) -> str:

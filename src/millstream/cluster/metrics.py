@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from millstream.cluster.brokers import partition_sizes
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import BadInput, Unreachable
-from millstream.cluster.layout import Layout, read_layout
+from millstream.cluster.layout import Layout, patiently, read_layout
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -67,14 +67,13 @@ class _Look(NamedTuple):
 
 def measure(connection: Connection, seconds: float) -> ClusterMetrics:
     """Two looks at the cluster, `seconds` apart."""
-    with connection.admin() as admin:
-        layout = read_layout(admin)
-        starts = _offsets(admin, layout, earliest=True)
-        groups = {group["group_id"]: group.get("group_state", "") for group in admin.list_groups()}
-        first = _look(admin, layout, groups)
-        time.sleep(seconds)
-        second = _look(admin, layout, groups)
-        sizes = partition_sizes(admin, layout.alive)
+    layout = patiently(connection, read_layout)
+    starts = patiently(connection, lambda admin: _offsets(admin, layout, earliest=True))
+    groups = patiently(connection, lambda admin: {row["group_id"]: row["group_state"] for row in admin.list_groups()})
+    first = patiently(connection, lambda admin: _look(admin, layout, groups))
+    time.sleep(seconds)
+    second = patiently(connection, lambda admin: _look(admin, layout, groups))
+    sizes = patiently(connection, lambda admin: partition_sizes(admin, layout.alive))
     elapsed = second.at - first.at
     topics = []
     for topic in sorted(layout.topics):

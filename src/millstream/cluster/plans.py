@@ -16,7 +16,7 @@ from millstream.cluster import placement
 from millstream.cluster.brokers import partition_sizes
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import BadInput, ClusterError
-from millstream.cluster.layout import Layout, read_layout
+from millstream.cluster.layout import Layout, patiently, read_layout
 from millstream.cluster.placement import Load, Move, TopicPartition
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def plan_topics(
     connection: Connection, topics: Sequence[str], brokers: Sequence[int] | None, factor: int | None
 ) -> Plan:
     """The topics on these brokers, with this replication factor."""
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> Plan:
         layout = read_layout(admin)
         _require_several(layout)
         for topic in topics:
@@ -65,11 +66,14 @@ def plan_topics(
             raise BadInput(f"{option}: {error}") from error
         return _plan(admin, layout, current, wanted)
 
+    return patiently(connection, look)
+
 
 def plan_file(connection: Connection, file: Path) -> Plan:
     """What a file in Kafka's JSON format asks for."""
     target = read_plan(file)
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> Plan:
         layout = read_layout(admin)
         _require_several(layout)
         current = layout.placement()
@@ -79,25 +83,30 @@ def plan_file(connection: Connection, file: Path) -> Plan:
                 raise BadInput(f"{file}: {key[0]} has no partition {key[1]}")
             for broker in replicas:
                 layout.require_broker(broker, f"{file}: {key[0]}-{key[1]}")
-        return _plan(admin, layout, current, {**current, **target})
+        down = sorted({broker for replicas in target.values() for broker in replicas} - set(layout.alive))
+        notes = [f"broker {broker} is not up: what moves there waits for it" for broker in down]
+        return _plan(admin, layout, current, {**current, **target}, notes)
+
+    return patiently(connection, look)
 
 
 def plan_decommission(connection: Connection, broker: int) -> Plan:
     """Everything off one broker, which may be down already."""
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> Plan:
         layout = read_layout(admin)
         current = layout.placement()
         if not any(broker in replicas for replicas in current.values()):
             layout.require_broker(broker, "BROKER")
         _require_several(layout)
         remaining = {id_: rack for id_, rack in layout.alive.items() if id_ != broker}
-        tall = sorted({key[0] for key, held in current.items() if broker in held and len(held) > len(remaining)})
+        tall = {key[0]: len(held) for key, held in current.items() if broker in held and len(held) > len(remaining)}
         if tall:
-            most = max(len(replicas) for replicas in current.values())
+            topics = names([f"{topic} ({factor} replicas)" for topic, factor in sorted(tall.items())])
             raise ClusterError(
-                f"broker {broker} cannot be decommissioned: {len(remaining)} broker(s) would remain, and "
-                f"{names(tall)} need(s) {most}; add a broker, or lower the replication factor first (`cluster reassign "
-                f"--topic ... --replication-factor {len(remaining)}`)"
+                f"broker {broker} cannot be decommissioned: the {len(remaining)} that would remain are too few for "
+                f"{topics}; add a broker, or lower the replication factor first (`cluster reassign --topic ... "
+                f"--replication-factor {len(remaining)}`)"
             )
         notes = []
         if broker in layout.voters:
@@ -107,20 +116,24 @@ def plan_decommission(connection: Connection, broker: int) -> Plan:
             )
         return _plan(admin, layout, current, placement.drain(current, layout.alive, broker), notes)
 
+    return patiently(connection, look)
+
 
 def plan_balance(connection: Connection) -> Plan:
-    with connection.admin() as admin:
+    def look(admin: KafkaAdminClient) -> Plan:
         layout = read_layout(admin)
         _require_several(layout)
         current = layout.placement()
         down = sorted({broker for replicas in current.values() for broker in replicas} - set(layout.alive))
         if down:
             raise ClusterError(
-                f"broker(s) {names(down)} hold replicas and are not up: start them, or move their replicas away with "
-                "`cluster decommission`, and balance then"
+                f"{names([f'broker {id_}' for id_ in down])} should hold replicas and is not up: start it, or move its "
+                "replicas away with `cluster decommission`, and balance then"
             )
         wanted = placement.balance(current, layout.alive, partition_sizes(admin, layout.alive))
         return _plan(admin, layout, current, wanted)
+
+    return patiently(connection, look)
 
 
 def _plan(

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from millstream.cluster.answers import nearest
-from millstream.cluster.errors import BadInput, NotFound
+from millstream.cluster.errors import BadInput, ClusterError, NotFound
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -136,11 +136,24 @@ def look_up(
 ) -> dict[int, int]:
     """ListOffsets: the first offset at or after each timestamp, -1 if there is none."""
     from kafka import TopicPartition
+    from kafka.errors import UnknownBrokerIdError
     from kafka.protocol.consumer import IsolationLevel
 
     if not timestamps:
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, partition): timestamp for partition, timestamp in timestamps.items()}
-    answers = admin.list_partition_offsets(asked, level)
+    try:
+        answers = admin.list_partition_offsets(asked, level)
+    except UnknownBrokerIdError as error:
+        raise ClusterError(_without_leader(admin, topic, timestamps)) from error
     return {where.partition: answer.offset for where, answer in sorted(answers.items())}
+
+
+def _without_leader(admin: KafkaAdminClient, topic: str, asked: Iterable[int]) -> str:
+    (found,) = admin.describe_topics([topic])
+    leaders = {part["partition_index"]: part["leader_id"] for part in found["partitions"]}
+    missing = ", ".join(str(partition) for partition in asked if leaders.get(partition, -1) < 0)
+    return (
+        f"{topic}: no broker leads partition {missing or '?'} now, so nobody can tell its offsets (is a broker down?)"
+    )

@@ -8,13 +8,13 @@ have, and lets the preferred leaders take over. It can be interrupted at any tim
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.connection import Connection
 from millstream.cluster.elections import hold
 from millstream.cluster.errors import ClusterError
-from millstream.cluster.layout import read_layout, reason
+from millstream.cluster.layout import patiently, read_layout, reason
 from millstream.cluster.placement import Move, TopicPartition
 from millstream.cluster.plans import names
 
@@ -44,30 +44,39 @@ def execute(connection: Connection, moves: Sequence[Move], progress: Progress, *
     if not moves:
         return
     target = {(move.topic, move.partition): move.after for move in moves}
-    with connection.admin() as admin:
-        _start(admin, target)
-        if not wait:
-            return
-        _wait(admin, target, progress)
-        _lead(admin, target)
+    _alter(connection, target)
+    if wait:
+        _wait(connection, target, progress)
+        _lead(connection, target)
 
 
-def _start(admin: KafkaAdminClient, target: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+def _alter(
+    connection: Connection,
+    target: Mapping[TopicPartition, tuple[int, ...] | None],
+    forgiven: Collection[type[Exception]] = (),
+) -> None:
+    """Asks for these replicas, None to go back to those before."""
     from kafka.structs import TopicPartition as KafkaPartition
 
-    answers = admin.alter_partition_reassignments(
-        {KafkaPartition(*key): None if replicas is None else list(replicas) for key, replicas in target.items()}
-    )
-    refused = [f"{key.topic}-{key.partition}: {reason(error)}" for key, error in answers.items() if error is not None]
+    wanted = {KafkaPartition(*key): None if replicas is None else list(replicas) for key, replicas in target.items()}
+
+    def ask(admin: KafkaAdminClient) -> Any:
+        return admin.alter_partition_reassignments(wanted)
+
+    refused = [
+        f"{key.topic}-{key.partition}: {reason(error)}"
+        for key, error in patiently(connection, ask).items()
+        if error is not None and error not in forgiven
+    ]
     if refused:
         raise ClusterError(f"{len(refused)} of {len(target)} partitions were refused: {'; '.join(sorted(refused)[:5])}")
 
 
-def _wait(admin: KafkaAdminClient, target: Mapping[TopicPartition, tuple[int, ...]], progress: Progress) -> None:
+def _wait(connection: Connection, target: Mapping[TopicPartition, tuple[int, ...]], progress: Progress) -> None:
     settle_by: float | None = None
     while True:
-        moving = {(key.topic, key.partition) for key in admin.list_partition_reassignments()} & target.keys()
-        current = read_layout(admin).placement({topic for topic, _ in target})
+        moving = {(row.topic, row.partition) for row in in_progress(connection)} & target.keys()
+        current = patiently(connection, read_layout).placement({topic for topic, _ in target})
         there = [key for key, replicas in target.items() if current.get(key) == replicas and key not in moving]
         progress(len(there), len(target))
         if len(there) == len(target):
@@ -83,42 +92,42 @@ def _wait(admin: KafkaAdminClient, target: Mapping[TopicPartition, tuple[int, ..
         time.sleep(POLL_SECONDS)
 
 
-def _lead(admin: KafkaAdminClient, target: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+def _lead(connection: Connection, target: Mapping[TopicPartition, tuple[int, ...]]) -> None:
     """The preferred leaders take over, as far as they are in sync."""
     wrong = [
         (partition.topic, partition.number)
-        for partition in read_layout(admin).partitions
+        for partition in patiently(connection, read_layout).partitions
         if (partition.topic, partition.number) in target and not partition.has_preferred_leader
     ]
     if wrong:
-        hold(admin, wrong, unclean=False)
+        hold(connection, wrong, unclean=False)
 
 
 def wait_until_empty(connection: Connection, broker: int) -> None:
     """Until a broker holds and leads nothing, by the metadata and by its own folders. ClusterError if it still does."""
     give_up = time.monotonic() + SETTLE_SECONDS
-    with connection.admin() as admin:
-        while True:
-            layout = read_layout(admin)
-            held = [f"{part.topic}-{part.number}" for part in layout.partitions if broker in part.replicas]
-            if not held and broker in layout.alive:
-                (answer,) = admin.describe_log_dirs(brokers=[broker])
-                held = [
-                    f"{topic['name']}-{part['partition_index']}"
-                    for folder in answer["log_dirs"]
-                    for topic in folder["topics"]
-                    for part in topic["partitions"]
-                ]
-            if not held:
-                return
-            if time.monotonic() > give_up:
-                raise ClusterError(f"broker {broker} still holds {names(held)}")
-            time.sleep(POLL_SECONDS)
+    while held := patiently(connection, lambda admin: _held_by(admin, broker)):
+        if time.monotonic() > give_up:
+            raise ClusterError(f"broker {broker} still holds {names(held)}")
+        time.sleep(POLL_SECONDS)
+
+
+def _held_by(admin: KafkaAdminClient, broker: int) -> list[str]:
+    layout = read_layout(admin)
+    held = [f"{part.topic}-{part.number}" for part in layout.partitions if broker in part.replicas]
+    if held or broker not in layout.alive:
+        return held
+    (answer,) = admin.describe_log_dirs(brokers=[broker])
+    return [
+        f"{topic['name']}-{part['partition_index']}"
+        for folder in answer["log_dirs"]
+        for topic in folder["topics"]
+        for part in topic["partitions"]
+    ]
 
 
 def in_progress(connection: Connection) -> list[Reassignment]:
-    with connection.admin() as admin:
-        found = admin.list_partition_reassignments()
+    found = patiently(connection, lambda admin: admin.list_partition_reassignments())
     return sorted(
         Reassignment(key.topic, key.partition, state["replicas"], state["adding_replicas"], state["removing_replicas"])
         for key, state in found.items()
@@ -126,18 +135,7 @@ def in_progress(connection: Connection) -> list[Reassignment]:
 
 
 def cancel(connection: Connection, running: Iterable[Reassignment]) -> None:
-    """Back to the replicas there were before."""
+    """Back to the replicas there were before; what is done in the meantime stays as it is."""
     from kafka.errors import NoReassignmentInProgressError
-    from kafka.structs import TopicPartition as KafkaPartition
 
-    with connection.admin() as admin:
-        answers = admin.alter_partition_reassignments(
-            {KafkaPartition(row.topic, row.partition): None for row in running}
-        )
-    refused = [
-        f"{key.topic}-{key.partition}: {reason(error)}"
-        for key, error in answers.items()
-        if error is not None and error is not NoReassignmentInProgressError  # done in the meantime
-    ]
-    if refused:
-        raise ClusterError(f"not cancelled: {'; '.join(sorted(refused)[:5])}")
+    _alter(connection, {(row.topic, row.partition): None for row in running}, [NoReassignmentInProgressError])

@@ -163,7 +163,7 @@ def produce(
                 break
     except (BadInput, KeyboardInterrupt) as error:
         stopped = error
-    left = producer.flush(options.timeout)
+    left = producer.flush(options.timeout + 1)  # the producer itself gives a record up first
     return tally.result(left), stopped
 
 

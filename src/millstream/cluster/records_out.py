@@ -56,6 +56,13 @@ class Record(NamedTuple):
         }
 
 
+class Hooks(NamedTuple):
+    """What a reader tells while it reads: trouble that it waits out, and that it is about to wait for records."""
+
+    warn: Callable[[str], None] = lambda sentence: None
+    idle: Callable[[], None] = lambda: None
+
+
 def text_of(data: bytes | None) -> str | None:
     """The text that bytes are; what is not UTF-8 in them is written as \\xNN."""
     return None if data is None else data.decode(errors="backslashreplace")
@@ -72,7 +79,7 @@ class Reader:
         *,
         partitions: Iterable[int] = (),
         isolation: str = ISOLATIONS[0],
-        warn: Callable[[str], None] = lambda sentence: None,
+        hooks: Hooks | None = None,
     ) -> None:
         from confluent_kafka import TopicPartition
 
@@ -82,7 +89,9 @@ class Reader:
             offsets = offsets_of(admin, topic, start, limits)
         self.starts = offsets
         self.ends = {partition: limit.end for partition, limit in limits.items()}
-        self._events = _Events(connection, topic, {"group.id": "millstream", "isolation.level": isolation}, warn)
+        self._events = _Events(
+            connection, topic, {"group.id": "millstream", "isolation.level": isolation}, hooks or Hooks()
+        )
         self._events.consumer.assign([TopicPartition(topic, part, offset) for part, offset in offsets.items()])
         self._waiting = {part for part, offset in offsets.items() if offset < self.ends[part]}
         self._early: list[Record] = []
@@ -124,7 +133,7 @@ class GroupReader:
         start: Position,
         *,
         isolation: str = ISOLATIONS[0],
-        warn: Callable[[str], None] = lambda sentence: None,
+        hooks: Hooks | None = None,
     ) -> None:
         with connection.admin() as admin:
             present = topic_partitions(admin, topic)
@@ -137,7 +146,7 @@ class GroupReader:
             "enable.auto.offset.store": False,
             "auto.commit.interval.ms": 1000,
         }
-        self._events = _Events(connection, topic, properties, warn)
+        self._events = _Events(connection, topic, properties, hooks or Hooks())
         self._waiting: set[int] | None = None
         self._events.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
 
@@ -180,12 +189,10 @@ class GroupReader:
 class _Events:
     """The consumer's messages and ends of partitions: (partition, offset, record or None)."""
 
-    def __init__(
-        self, connection: Connection, topic: str, properties: dict[str, Any], warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, connection: Connection, topic: str, properties: dict[str, Any], hooks: Hooks) -> None:
         self.patient = False
         self._topic = topic
-        self._warn = warn
+        self._warn, self._idle = hooks
         self._down = False
         self.consumer = connection.consumer(
             {
@@ -199,14 +206,15 @@ class _Events:
         )
 
     def next(self) -> Iterator[tuple[int, int, Record | None]]:
-        """What has arrived, after waiting a moment for it."""
-        first = self.consumer.poll(POLL_SECONDS)
+        """What has arrived; if that is nothing, what arrives in the next moment."""
+        messages = self.consumer.consume(BATCH, 0)
+        if not messages:
+            self._idle()
+            first = self.consumer.poll(POLL_SECONDS)
+            messages = [] if first is None else [first]
         if self._down and not self.patient:
             raise Unreachable(f"topic {self._topic}: the cluster does not answer any more")
-        if first is None:
-            return
-        yield self._event(first)
-        for message in self.consumer.consume(BATCH, 0):
+        for message in messages:
             yield self._event(message)
 
     def _event(self, message: Message) -> tuple[int, int, Record | None]:

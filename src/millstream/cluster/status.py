@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.connection import Connection
@@ -150,7 +150,7 @@ def _look(admin: KafkaAdminClient, before: Counts | None) -> tuple[Status, Count
     up = [broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced", False)]
     groups, committed = _groups(admin, up, notes)
     ends = _ends(admin, partitions.values(), internal, notes)
-    counts = Counts(time.monotonic(), ends, committed)
+    counts = _counts(before, ends, committed, partitions)
     status = Status(
         cluster["cluster_id"],
         controller,
@@ -161,8 +161,8 @@ def _look(admin: KafkaAdminClient, before: Counts | None) -> tuple[Status, Count
         [part for part in partitions.values() if len(part.isr) < len(part.replicas)],
         [part for part in partitions.values() if part.leader is None],
         [GroupStatus(group, state, _lag(group, committed, ends)) for group, state in groups],
-        None if before is None else _rate(before.moment, before.ends, counts.moment, ends),
-        None if before is None else _rate(before.moment, before.committed, counts.moment, committed),
+        None if before is None else _rate(before.ends, counts.ends, counts.moment - before.moment),
+        None if before is None else _rate(before.committed, counts.committed, counts.moment - before.moment),
         notes,
     )
     return status, counts
@@ -203,21 +203,29 @@ def _brokers(
 def _groups(
     admin: KafkaAdminClient, brokers: list[int], notes: list[str]
 ) -> tuple[list[tuple[str, str]], dict[tuple[str, str, int], int]]:
-    """The groups with their state, and what they have committed by group, topic and partition."""
+    """The groups with their state, and what they have committed by group, topic and partition.
+
+    Each broker is asked for the groups that it coordinates, so that one that is down hides no others.
+    """
     from kafka.errors import KafkaError
 
-    try:
-        groups = sorted((group["group_id"], group.get("group_state") or "-") for group in admin.list_groups(brokers))
-        offsets = admin.list_group_offsets([group for group, _ in groups]) if groups else {}
-    except (KafkaError, KeyError) as error:
-        notes.append(f"the groups are not known: {error!r}")
-        return [], {}
-    return groups, {
-        (group, where.topic, where.partition): position.offset
-        for group, positions in offsets.items()
-        for where, position in positions.items()
-        if position.offset >= 0
-    }
+    groups: list[tuple[str, str]] = []
+    committed: dict[tuple[str, str, int], int] = {}
+    for broker in brokers:
+        try:
+            found = [(group["group_id"], group.get("group_state") or "-") for group in admin.list_groups([broker])]
+            offsets = admin.list_group_offsets([group for group, _ in found]) if found else {}
+        except KafkaError as error:
+            notes.append(f"broker {broker} does not say which groups it has: {error!r}")
+            continue
+        groups += found
+        committed |= {
+            (group, where.topic, where.partition): position.offset
+            for group, positions in offsets.items()
+            for where, position in positions.items()
+            if position.offset >= 0
+        }
+    return sorted(groups), committed
 
 
 def _ends(
@@ -227,19 +235,19 @@ def _ends(
     from kafka import TopicPartition
     from kafka.errors import KafkaError
 
-    asked = {
-        TopicPartition(part.topic, part.partition): -1
-        for part in partitions
-        if part.leader is not None and part.topic not in internal
-    }
-    if not asked:
-        return {}
-    try:
-        found = admin.list_partition_offsets(asked, timeout_ms=OFFSETS_MILLISECONDS)
-    except KafkaError as error:
-        notes.append(f"the log ends are not known: {error!r}")
-        return {}
-    return {(where.topic, where.partition): answer.offset for where, answer in found.items()}
+    by_leader: defaultdict[int, dict[TopicPartition, int]] = defaultdict(dict)
+    for part in partitions:
+        if part.leader is not None and part.topic not in internal:
+            by_leader[part.leader][TopicPartition(part.topic, part.partition)] = -1
+    ends = {}
+    for leader, asked in sorted(by_leader.items()):
+        try:
+            found = admin.list_partition_offsets(asked, timeout_ms=OFFSETS_MILLISECONDS)
+        except KafkaError as error:
+            notes.append(f"broker {leader} does not say where its partitions end: {error!r}")
+            continue
+        ends.update({(where.topic, where.partition): answer.offset for where, answer in found.items()})
+    return ends
 
 
 def _lag(group: str, committed: Mapping[tuple[str, str, int], int], ends: Positions) -> int | None:
@@ -251,7 +259,19 @@ def _lag(group: str, committed: Mapping[tuple[str, str, int], int], ends: Positi
     return None if None in lags else sum(lag for lag in lags if lag is not None)
 
 
-def _rate(moment: float, before: Mapping[Any, int], now: float, after: Mapping[Any, int]) -> float:
-    """Per second; a partition that is new counts from 0, one that went back (deleted, made again) not at all."""
-    grown = sum(max(0, offset - before.get(key, 0)) for key, offset in after.items())
-    return grown / max(now - moment, 0.001) if before or after else 0.0
+def _counts(
+    before: Counts | None,
+    ends: Positions,
+    committed: Mapping[tuple[str, str, int], int],
+    partitions: Collection[tuple[str, int]],
+) -> Counts:
+    """What could not be found out this time is as it was: it must not look like new when it is there again."""
+    if before is not None:
+        ends = {**{where: offset for where, offset in before.ends.items() if where in partitions}, **ends}
+        committed = {**{key: offset for key, offset in before.committed.items() if key[1:] in partitions}, **committed}
+    return Counts(time.monotonic(), ends, committed)
+
+
+def _rate(before: Mapping[Any, int], after: Mapping[Any, int], seconds: float) -> float:
+    """Per second; what is new counts from 0, what went back (deleted, made again) not at all."""
+    return sum(max(0, offset - before.get(key, 0)) for key, offset in after.items()) / max(seconds, 0.001)

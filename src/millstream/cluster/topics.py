@@ -250,7 +250,7 @@ def wait_until_ready(admin: KafkaAdminClient, name: str, partitions: int) -> Non
         if len(parts) >= partitions and all(part["leader_id"] >= 0 for part in parts):
             try:
                 bounds(admin, name, [part["partition_index"] for part in parts])
-            except KafkaError:
+            except (KafkaError, ClusterError):
                 pass
             else:
                 return

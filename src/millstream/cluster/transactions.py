@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from millstream.cluster.answers import nearest, refuse_client
 from millstream.cluster.connection import REQUEST_SECONDS, Connection
 from millstream.cluster.errors import BadInput, ClusterError, NotFound
-from millstream.cluster.layout import read_layout
+from millstream.cluster.layout import patiently, read_layout
 from millstream.cluster.plans import names
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class OpenPartition(NamedTuple):
 def list_transactions(
     connection: Connection, states: Collection[str] = (), older_than_ms: int | None = None
 ) -> list[Transaction]:
-    with connection.admin() as admin:
+    def look(admin: KafkaAdminClient) -> list[Transaction]:
         found = admin.list_transactions(state_filters=list(states) or None)
-        ids = [listing.transactional_id for listings in found.values() for listing in listings]
-        rows = _transactions(admin, ids)
+        return _transactions(admin, [listing.transactional_id for listings in found.values() for listing in listings])
+
     return sorted(
         row
-        for row in rows
+        for row in patiently(connection, look)
         if (not states or row.state in states)
         and (older_than_ms is None or (row.age_ms is not None and row.age_ms >= older_than_ms))
     )
@@ -88,7 +88,8 @@ def parse_states(texts: Iterable[str]) -> list[str]:
 
 def describe(connection: Connection, transactional_id: str) -> tuple[Transaction, list[OpenPartition]]:
     """A transaction, and what it has open in each of its partitions."""
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> tuple[Transaction, list[OpenPartition]]:
         transaction = _transaction(admin, transactional_id)
         if transaction is None:
             known = [row.transactional_id for rows in admin.list_transactions().values() for row in rows]
@@ -96,7 +97,9 @@ def describe(connection: Connection, transactional_id: str) -> tuple[Transaction
             raise NotFound(f"there is no transactional id {transactional_id!r}{hint}")
         keys = [(name, int(number)) for name, _, number in (text.rpartition("-") for text in transaction.partitions)]
         producers = [row for row in _open_in(admin, keys) if row.producer_id == transaction.producer_id]
-    return transaction, [row._replace(transactional_id=transactional_id) for row in producers]
+        return transaction, [row._replace(transactional_id=transactional_id) for row in producers]
+
+    return patiently(connection, look)
 
 
 def _transactions(admin: KafkaAdminClient, ids: Sequence[str]) -> list[Transaction]:
@@ -137,7 +140,8 @@ def find_hanging(connection: Connection, topic: str | None = None, older_than_ms
     `older_than_ms`: since the producer's last record there. Below the cluster's `transaction.max.timeout.ms` a
     transaction that has only just begun, or is just being ended, can look as if it were hanging.
     """
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> list[OpenPartition]:
         layout = read_layout(admin)
         if topic is not None:
             layout.require_topic(topic)
@@ -147,15 +151,7 @@ def find_hanging(connection: Connection, topic: str | None = None, older_than_ms
             if topic in (None, partition.topic) and partition.leader is not None
         ]
         suspects = [row for row in _open_in(admin, keys) if row.idle_ms >= older_than_ms]
-        if not suspects:
-            return []
-        owners = {
-            listing.producer_id: listing.transactional_id
-            for listings in admin.list_transactions(
-                producer_id_filters=sorted({row.producer_id for row in suspects})
-            ).values()
-            for listing in listings
-        }
+        owners = _owners(admin, {row.producer_id for row in suspects})
         hanging = []
         for row in suspects:
             owner = owners.get(row.producer_id)
@@ -166,17 +162,30 @@ def find_hanging(connection: Connection, topic: str | None = None, older_than_ms
                 or f"{row.topic}-{row.partition}" not in known.partitions
             ):
                 hanging.append(row._replace(transactional_id=owner))
-    return hanging
+        return hanging
+
+    return patiently(connection, look)
+
+
+def _owners(admin: KafkaAdminClient, producer_ids: Collection[int]) -> dict[int, str]:
+    """The transactional ids of producers, as far as a coordinator knows them."""
+    if not producer_ids:
+        return {}
+    found = admin.list_transactions(producer_id_filters=sorted(producer_ids))
+    return {listing.producer_id: listing.transactional_id for listings in found.values() for listing in listings}
 
 
 def open_in(connection: Connection, topic: str, partition: int, producer_id: int | None) -> list[OpenPartition]:
     """The open transactions of one partition, or the one of a producer."""
-    with connection.admin() as admin:
+
+    def look(admin: KafkaAdminClient) -> list[OpenPartition]:
         layout = read_layout(admin)
         layout.require_topic(topic)
         if (topic, partition) not in layout.placement([topic]):
             raise NotFound(f"--partition: {topic} has no partition {partition}")
-        rows = _open_in(admin, [(topic, partition)])
+        return _open_in(admin, [(topic, partition)])
+
+    rows = patiently(connection, look)
     if producer_id is None:
         return rows
     found = [row for row in rows if row.producer_id == producer_id]

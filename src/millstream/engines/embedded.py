@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 9092
 METRICS_PORT = 9644
+DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
+"""As in the kafka engine: on one machine nobody waits for more members of a new group."""
 
 
 class EmbeddedEngine:
@@ -58,7 +60,11 @@ class EmbeddedEngine:
         self._failure = None
         self._thread = threading.Thread(target=self._run, args=(settings,), name="log server", daemon=True)
         self._thread.start()
-        self._ready.wait()
+        try:
+            self._ready.wait()
+        except BaseException:
+            self.stop()
+            raise
         if self._failure is not None:
             self._thread.join()
             if isinstance(self._failure, ServerError | OSError):
@@ -67,6 +73,7 @@ class EmbeddedEngine:
 
     def stop(self) -> None:
         if self._thread is not None:
+            self._ready.wait()
             if self._loop is not None and self._server is not None and self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._server.request_stop)
             self._thread.join()
@@ -86,6 +93,7 @@ class EmbeddedEngine:
 
         try:
             settings = Settings.load(None, os.environ, [f"{name}={value}" for name, value in self._given.items()])
+            settings = settings.replace({**DEFAULTS, **settings.values})
             if self._port is None and "listeners" in settings.values:
                 return settings
             port = DEFAULT_PORT if self._port is None else self._port

@@ -114,12 +114,16 @@ def _retrieve(java: str, ivy: Path, cache: Path, part: Path, progress: Progress)
     found = arrived = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=part) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            output.append(line)
-            found += line.lstrip().startswith("found ")
-            if "[SUCCESSFUL ]" in line:
-                arrived += 1
-                progress(Step(text, arrived, found))
+        try:
+            for line in process.stdout:
+                output.append(line)
+                found += line.lstrip().startswith("found ")
+                if "[SUCCESSFUL ]" in line:
+                    arrived += 1
+                    progress(Step(text, arrived, found))
+        except BaseException:
+            process.kill()  # or leaving the block would wait for it
+            raise
     ivy_file.unlink()
     if process.returncode != 0:
         raise EngineError(

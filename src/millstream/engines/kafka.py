@@ -101,6 +101,7 @@ class KafkaEngine:
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
         """Brokers first, all at once, so that each can hand its partitions over while there are controllers."""
+        self._reload()
         brokers = set(self._layout.brokers)
         for nodes in (brokers, set(self._layout.nodes) - brokers):
             pids = {node: pid for node in nodes if (pid := self.pid(node)) is not None}
@@ -109,6 +110,7 @@ class KafkaEngine:
                 (self._folder(node) / "pid").unlink(missing_ok=True)
 
     def processes(self) -> list[Process]:
+        self._reload()
         found = []
         for node in self._layout.nodes:
             port = self._layout.broker_ports.get(node)
@@ -140,11 +142,19 @@ class KafkaEngine:
         return pid if processes.is_running(pid, self._mark(node)) else None
 
     def start_broker(self, node: int, progress: Progress = silent) -> None:
-        """Starts one that was stopped or killed; returns when it is part of the cluster again."""
+        """Starts one that was stopped or killed, or one more; returns when it is part of the cluster.
+
+        One more has the next free id. It gets the settings that the others were started with.
+        """
+        self._reload()
+        command = self._java_command(progress)
+        if node == self._layout.brokers[-1] + 1:
+            self._add_broker(node)
+            self._format(command, progress)
         self._check_node(node)
         if self.pid(node) is not None:
             raise EngineError(f"broker {node} runs already")
-        self._launch(self._java_command(progress), node)
+        self._launch(command, node)
         if node in self._layout.broker_ports:
             self._wait_until_ready([node], progress)
 
@@ -164,6 +174,7 @@ class KafkaEngine:
         os.kill(self._running_pid(node), signal.SIGCONT)
 
     def _running_pid(self, node: int) -> int:
+        self._reload()
         self._check_node(node)
         pid = self.pid(node)
         if pid is None:
@@ -173,7 +184,23 @@ class KafkaEngine:
     def _check_node(self, node: int) -> None:
         if node not in self._layout.nodes:
             known = ", ".join(map(str, self._layout.nodes))
-            raise EngineInputError(f"there is no broker {node} in {self.data}; there are: {known}")
+            more = self._layout.brokers[-1] + 1
+            raise EngineInputError(f"there is no broker {node}; there are {known}, and {more} would be one more")
+
+    def _reload(self) -> None:
+        """Another process may have added a broker."""
+        self._layout = kafka_layout.load(self.data / "cluster.json") or self._layout
+
+    def _add_broker(self, node: int) -> None:
+        first = self._layout.brokers[0]
+        lines = Path(self._mark(first)).read_text().splitlines()
+        self._settings = dict(line.split("=", 1) for line in lines)
+        layout = kafka_layout.grown(self._layout, node, self.data)
+        near = max(self._layout.broker_ports.values()) + 1
+        (port,) = [near] if ports.is_free(near) else ports.free_ports(1)
+        self._layout = layout._replace(broker_ports={**layout.broker_ports, node: port})
+        self._layout.save(self.data / "cluster.json")
+        self._write_properties(node)
 
     # --- how a node comes to be ---
 

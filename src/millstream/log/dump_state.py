@@ -86,6 +86,8 @@ def dump_offsets(path: Path) -> Iterator[Item]:
 def _checkpoint(path: Path, width: int) -> Iterator[tuple[int, list[str] | str]]:
     """Position and fields of each line behind the version and the count, or what is wrong with it."""
     lines = path.read_bytes().split(b"\n")
+    if lines == [b""]:
+        return  # Apache Kafka makes the file before it has anything to write
     if len(lines) < 2 or lines[0].strip() != b"0":
         yield 0, f"unknown version {lines[0][:20].decode(errors='replace')!r}"
         return

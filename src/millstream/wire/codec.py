@@ -246,7 +246,9 @@ def _write_field(source: _Source, depth: int, field: Field, value: str, version:
         _write_array(source, depth, field, value, version, flexible)
     elif field.kind == "struct":
         if _within(field.nullable, version):
-            source.add(depth, f"if {value} is None: w(b'\\xff')")
+            # Null is -1, but 0 in a tagged field (a varint there).
+            null = "b'\\x00'" if field.tag >= 0 else "b'\\xff'"
+            source.add(depth, f"if {value} is None: w({null})")
             source.add(depth, "else:")
             source.add(depth + 1, "w(b'\\x01')")
             depth += 1
@@ -306,7 +308,8 @@ def _differs_from_default(source: _Source, field: Field) -> str:
     if field.array:
         return f"m.{field.name}"
     if field.kind == "struct":
-        return f"m.{field.name} is not None"
+        # The default of a nullable one is a struct of defaults, so null has to be said.
+        return "True" if field.nullable[0] <= field.nullable[1] else f"m.{field.name} is not None"
     return f"m.{field.name} != {source.bind(field.default)}"
 
 
@@ -372,7 +375,8 @@ def _read_field(source: _Source, depth: int, field: Field, version: int, flexibl
         if nullable:
             source.add(depth, "present = b[p]; p += 1")
             source.add(depth, f"{target} = None")
-            source.add(depth, f"if present < 128: {target}, p = {read}(b, p, end)")
+            there = "present" if field.tag >= 0 else "present < 128"
+            source.add(depth, f"if {there}: {target}, p = {read}(b, p, end)")
         else:
             source.add(depth, f"{target}, p = {read}(b, p, end)")
     else:

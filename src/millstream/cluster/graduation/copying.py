@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from millstream.cluster.answers import refuse_client
+from millstream.cluster.answers import refuse, refuse_client
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import ClusterError
 from millstream.cluster.graduation.gaps import Markers, filler
@@ -246,4 +246,11 @@ def delete_before(admin: KafkaAdminClient, starts: Mapping[Partition, int]) -> N
     from kafka import TopicPartition
 
     if starts:
-        admin.delete_records({TopicPartition(*where): offset for where, offset in starts.items()})
+        answers = admin.delete_records({TopicPartition(*where): offset for where, offset in starts.items()})
+        for where, answer in answers.items():
+            if answer["error_code"]:
+                refuse(
+                    f"deleting the records of {where.topic}-{where.partition} before its start",
+                    answer["error_code"],
+                    "",
+                )

@@ -2,8 +2,8 @@
 
 A group with members is at work: its position changes while it is copied, and its members would go on at the source.
 It is refused unless that is forced. At the target a group with members is always refused (the broker would refuse,
-too), and so is one that has other positions there already: it has gone on, and setting it back would give it records
-twice.
+too), and so is one that has other positions there than an earlier run gave it: it has gone on, and setting it back
+would give it records twice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.errors import ClusterError
 from millstream.cluster.graduation.plan import GroupPlan, LeftOut, Partition
+from millstream.cluster.graduation.state import State
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -32,13 +33,13 @@ class GroupResult(NamedTuple):
 
 
 def plan(
-    source: KafkaAdminClient, target: KafkaAdminClient, topics: frozenset[str], *, force: bool
+    source: KafkaAdminClient, target: KafkaAdminClient, topics: frozenset[str], state: State, *, force: bool
 ) -> tuple[list[GroupPlan], list[LeftOut]]:
     """All groups with positions in these topics; and those of kinds that have no positions to copy."""
     groups, left_out = [], []
     theirs = {entry["group_id"]: entry.get("group_state", "") for entry in target.list_groups()}
     for entry in sorted(source.list_groups(), key=lambda entry: str(entry["group_id"])):
-        name, state, kind = entry["group_id"], entry.get("group_state", ""), entry.get("group_type", "").lower()
+        name, status, kind = entry["group_id"], entry.get("group_state", ""), entry.get("group_type", "").lower()
         if kind not in _TYPES or entry.get("protocol_type", "") not in ("", "consumer"):
             left_out.append(
                 LeftOut(f"group {name}", f"is a {kind or entry['protocol_type']} group, not a consumer group")
@@ -46,8 +47,14 @@ def plan(
             continue
         positions = committed(source, name, topics)
         if positions:
-            refused = _refusal(target, name, state, theirs.get(name), positions, force=force)
-            groups.append(GroupPlan(name, state, positions, refused))
+            refused = ""
+            if status not in _AT_REST and not force:
+                refused = "has members at the source: stop them, or --force"
+            elif name in theirs:
+                refused = _refusal_there(
+                    target, name, theirs[name], positions, state.positions.get(name, {}), force=force
+                )
+            groups.append(GroupPlan(name, status, positions, refused))
     return groups, left_out
 
 
@@ -60,18 +67,15 @@ def committed(admin: KafkaAdminClient, group: str, topics: Iterable[str]) -> Pos
     }
 
 
-def _refusal(
-    target: KafkaAdminClient, name: str, state: str, target_state: str | None, positions: Positions, *, force: bool
+def _refusal_there(
+    target: KafkaAdminClient, name: str, status: str, positions: Positions, ours: Mapping[str, int], *, force: bool
 ) -> str:
-    if state not in _AT_REST and not force:
-        return "has members at the source: stop them, or --force"
-    if target_state is None:
-        return ""
-    if target_state not in _AT_REST:
+    """What the group's state at the target says against setting its positions; `ours` are those an earlier run set."""
+    if status not in _AT_REST:
         return "has members at the target: stop them"
-    there = committed(target, name, {where.topic for where in positions})
-    if not force and any(where in positions and positions[where][0] != there[where][0] for where in there):
-        return "has other positions at the target: --force replaces them"
+    for where, (offset, _) in committed(target, name, {where.topic for where in positions}).items():
+        if not force and where in positions and offset not in (positions[where][0], ours.get(str(where))):
+            return "has other positions at the target: --force replaces them"
     return ""
 
 
@@ -80,6 +84,7 @@ def move(
     target: KafkaAdminClient,
     group: GroupPlan,
     bounds: Mapping[Partition, tuple[int, int]],
+    state: State,
 ) -> GroupResult:
     """Commits the group's present positions at the target and reads them back; ClusterError if they are not the same.
 
@@ -109,4 +114,6 @@ def move(
         if found.get(where) != position:
             there = found[where][0] if where in found else "no position"
             raise ClusterError(f"group {group.group}: {where} is at {there} at the target, not at {position[0]}")
+    state.positions[group.group] = {str(where): offset for where, (offset, _) in wanted.items()}
+    state.save()
     return GroupResult(group.group, len(wanted), sum(wanted[where][0] != now[where][0] for where in wanted))

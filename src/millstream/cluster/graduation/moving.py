@@ -7,7 +7,7 @@ what else belongs to a cluster (schemas, access rules) joins as another mover.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,8 +117,6 @@ def execute(move: Move) -> Outcome:
 
 def make_topics(move: Move) -> None:
     """Makes what is not there, under the configs for copying."""
-    from kafka.admin import ConfigResource, ConfigResourceType
-
     new = {topic.name: topic for topic in move.topics if topic.state == "new"}
     limits = _message_limits(move, [topic.name for topic in move.topics])
     if new:
@@ -131,16 +129,14 @@ def make_topics(move: Move) -> None:
             for name, topic in new.items()
         }
         move.target_admin.create_topics(wanted, wait_for_metadata=True)
-    there = [topic for topic in move.topics if topic.state != "new"]
-    if there:
-        move.target_admin.alter_configs(
-            [
-                ConfigResource(
-                    ConfigResourceType.TOPIC, topic.name, configs.while_copying(topic.configs, limits[topic.name])
-                )
-                for topic in there
-            ]
-        )
+    _set_configs(
+        move,
+        {
+            topic.name: configs.while_copying(topic.configs, limits[topic.name])
+            for topic in move.topics
+            if topic.state != "new"
+        },
+    )
     ours = _topic_ids(move.source_admin, move.topics)
     theirs = _topic_ids(move.target_admin, move.topics)
     for topic in move.topics:
@@ -244,15 +240,7 @@ def _difference(found: Comparison) -> str:
 
 def settle_configs(move: Move) -> None:
     """The topics' own configs, now that old records may be deleted and compacted again."""
-    from kafka.admin import ConfigResource, ConfigResourceType
-
-    if move.topics:
-        move.target_admin.alter_configs(
-            [
-                ConfigResource(ConfigResourceType.TOPIC, topic.name, configs.afterwards(topic.configs))
-                for topic in move.topics
-            ]
-        )
+    _set_configs(move, {topic.name: configs.afterwards(topic.configs) for topic in move.topics})
     for topic in move.topics:
         move.state.topics[topic.name].done = True
     move.state.save()
@@ -264,12 +252,12 @@ def move_group_positions(move: Move) -> None:
     where = [Partition(topic.name, part.partition) for topic in move.plan.topics for part in topic.partitions]
     firsts, ends = offsets(move.target_admin, where, -2), offsets(move.target_admin, where, -1)
     bounds = {part: (firsts[part], ends[part]) for part in where}
-    plans, _ = groups.plan(move.source_admin, move.target_admin, topics, force=move.options.force)
+    plans, _ = groups.plan(move.source_admin, move.target_admin, topics, move.state, force=move.options.force)
     for plan in plans:
         if plan.refused:
             move.refused_groups.append((plan.group, plan.refused))
         else:
-            move.groups.append(groups.move(move.source_admin, move.target_admin, plan, bounds))
+            move.groups.append(groups.move(move.source_admin, move.target_admin, plan, bounds, move.state))
 
 
 MOVERS: Sequence[Callable[[Move], None]] = (
@@ -279,6 +267,17 @@ MOVERS: Sequence[Callable[[Move], None]] = (
     settle_configs,
     move_group_positions,
 )
+
+
+def _set_configs(move: Move, changes: Mapping[str, Mapping[str, Any]]) -> None:
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    if not changes:
+        return
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, dict(change)) for name, change in changes.items()]
+    for name, answer in move.target_admin.alter_configs(resources)["topic"].items():
+        if answer != "OK":
+            raise ClusterError(f"topic {name}: the target refused its configs: {answer}")
 
 
 def _topic_ids(admin: KafkaAdminClient, topics: Sequence[TopicPlan]) -> dict[str, str]:

@@ -62,7 +62,7 @@ def preflight(
     blockers += planner.blockers
     if not blockers:
         blockers += planner.rehearse(topics)
-    group_plans, other_groups = groups.plan(source, target, frozenset(chosen), force=options.force)
+    group_plans, other_groups = groups.plan(source, target, frozenset(chosen), state, force=options.force)
     left_out += [*other_groups, *_transactions(source)]
     notes = [*_notes(topics, sides[1]), *planner.expired(source)]
     return Preflight(*sides, tuple(topics), tuple(group_plans), tuple(left_out), tuple(notes), tuple(blockers))

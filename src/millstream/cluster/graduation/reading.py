@@ -23,6 +23,8 @@ SILENCE_SECONDS = 60.0
 """A cluster that sends nothing for so long, though there are records to be read, is taken for gone."""
 _CHUNK_BYTES = 8 * 1024 * 1024
 _CHUNK_RECORDS = 10_000
+_CHUNK_SECONDS = 0.05
+"""How long a chunk waits to become full."""
 _EMPTY_SIZE = 16
 _PROPERTIES = {
     "group.id": "millstream-graduate",  # wanted by the client; nothing is committed and nothing joined
@@ -33,6 +35,7 @@ _PROPERTIES = {
     "auto.offset.reset": "earliest",
     "queued.max.messages.kbytes": 8192,
     "fetch.message.max.bytes": 1048576,
+    "fetch.wait.max.ms": 50,  # the end of a partition is reported when a fetch finds nothing
     "fetch.error.backoff.ms": 100,
 }
 
@@ -70,7 +73,7 @@ def _chunks(consumer: Consumer, ends: dict[Partition, int]) -> Iterator[Chunk]:
 
     count, heard = 500, time.monotonic()
     while ends:
-        messages = consumer.consume(count, 0.2)
+        messages = consumer.consume(count, _CHUNK_SECONDS)
         if messages:
             heard = time.monotonic()
         elif time.monotonic() - heard > SILENCE_SECONDS:

@@ -1,11 +1,12 @@
 """The file that remembers a move between two clusters, so that the same command can go on after a kill.
 
 How far each partition got is not in it: the target's end offset says that, exactly. The file says which topics at the
-target are ours to append to (by topic id), where each partition begins, and what has been verified. It is replaced in
-one step, and a lock beside it keeps a second run for the same two clusters away.
+target are ours to append to (by topic id), where each partition begins, what has been verified, and which group
+positions were set. It is replaced in one step, and a lock beside it keeps a second run for the same clusters away.
 
     {"version": 1, "source": ID, "target": ID, "topics": {NAME:
-        {"source_id": ID, "target_id": ID, "done": BOOL, "starts": {P: OFFSET}, "verified": {P: OFFSET}}}}
+        {"source_id": ID, "target_id": ID, "done": BOOL, "starts": {P: OFFSET}, "verified": {P: OFFSET}}},
+        "groups": {NAME: {TOPIC-P: OFFSET}}}
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class State:
         self.path = path
         self._clusters = {"source": source_id, "target": target_id}
         self.topics: dict[str, TopicRecord] = {}
+        self.positions: dict[str, dict[str, int]] = {}
+        """The offsets that were set for each group, by partition."""
 
     @classmethod
     def load(cls, path: Path, source_id: str, target_id: str) -> State:
@@ -63,6 +66,7 @@ class State:
             data = json.loads(path.read_text())
             version, clusters = data["version"], {side: data[side] for side in ("source", "target")}
             topics = {name: TopicRecord.from_json(entry) for name, entry in data["topics"].items()}
+            positions = {group: dict(offsets) for group, offsets in data["groups"].items()}
         except FileNotFoundError:
             return state
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -75,6 +79,7 @@ class State:
                 f"not from {source_id} to {target_id}; name another file"
             )
         state.topics = topics
+        state.positions = positions
         return state
 
     def save(self) -> None:
@@ -82,6 +87,7 @@ class State:
             "version": VERSION,
             **self._clusters,
             "topics": {name: record.to_json() for name, record in sorted(self.topics.items())},
+            "groups": self.positions,
         }
         temporary = self.path.with_name(self.path.name + ".new")
         try:
