@@ -47,6 +47,11 @@ def test_acknowledged(raw: RawClient, acks: int) -> None:
     assert end_offset(raw, topic) == 1
 
 
+def test_a_topic_of_one_replica_needs_one_in_sync_whatever_its_config_says(raw: RawClient) -> None:
+    topic = create_topic(raw, min_insync_replicas="2")
+    assert produce(raw, topic, b"x", acks=-1).error_code == E.none
+
+
 def test_acks_0_gets_no_response(raw: RawClient) -> None:
     topic = create_topic(raw)
     part = {"index": 0, "records": batch([b"silent"])}

@@ -106,7 +106,7 @@ class Partition:
 class Topic:
     """One topic. Lives as long as it is not deleted; `Topics` alone changes it."""
 
-    __slots__ = ("created_ms", "log_config", "min_insync_replicas", "name", "overrides", "partitions", "topic_id")
+    __slots__ = ("created_ms", "log_config", "name", "overrides", "partitions", "topic_id")
 
     def __init__(
         self,
@@ -114,7 +114,6 @@ class Topic:
         overrides: Mapping[str, str],
         log_config: LogConfig,
         logs: Logs,
-        min_insync_replicas: int = 1,
     ) -> None:
         self.name = stored.name
         self.topic_id = stored.topic_id
@@ -122,7 +121,6 @@ class Topic:
         self.overrides = overrides
         self.log_config = log_config
         """Shared by the logs of all partitions."""
-        self.min_insync_replicas = min_insync_replicas
         self.partitions = [Partition(self, index, logs) for index in range(stored.partitions)]
 
     def __repr__(self) -> str:
@@ -294,7 +292,7 @@ class Topics:
     def _add(self, stored: StoredTopic) -> Topic:
         overrides = self._configs.overrides(ResourceType.TOPIC, stored.name)
         log_config = self._configs.topic_log_config(overrides)
-        topic = Topic(stored, overrides, log_config, self._logs, self._min_insync_replicas(overrides))
+        topic = Topic(stored, overrides, log_config, self._logs)
         self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
         self._unified.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
         return topic
@@ -306,9 +304,6 @@ class Topics:
             # The topic is gone all the same; the folder is swept at the next start.
             log.warning("the folder of a deleted partition stays behind", partition=str(partition), error=error.message)
 
-    def _min_insync_replicas(self, overrides: Mapping[str, str]) -> int:
-        return int(overrides.get("min.insync.replicas") or self._configs.int("min.insync.replicas"))
-
     def _configs_changed(self, kind: ResourceType, name: str) -> None:
         if kind is ResourceType.TOPIC:
             self._refresh(self._by_name[name])
@@ -318,7 +313,6 @@ class Topics:
 
     def _refresh(self, topic: Topic) -> None:
         topic.overrides = self._configs.overrides(ResourceType.TOPIC, topic.name)
-        topic.min_insync_replicas = self._min_insync_replicas(topic.overrides)
         log_config = self._configs.topic_log_config(topic.overrides)
         if log_config != topic.log_config:
             topic.log_config = log_config

@@ -116,6 +116,7 @@ class Server:
             await asyncio.wait_for(self._without_connections.wait(), STOP_GRACE_SECONDS)
         for connection in list(self.connections):
             connection.abort()
+        await asyncio.sleep(0)  # the sockets are closed in the loop's next turn
         await self.broker.stop()
 
     async def _listen(self, listener: Listener) -> None:

@@ -3,9 +3,8 @@
 The server looks at the header of each batch and at its checksum, gives it its offsets, and stores the rest as it came.
 A request with acks=0 has no answer; if it fails, the connection is closed, which is all its client can notice.
 
-Departures from Apache Kafka: none known. acks=1 and acks=-1 are the same here, but for `min.insync.replicas`: more
-than one in-sync replica can never be had from one node, so acks=-1 on such a topic is NOT_ENOUGH_REPLICAS, as Kafka
-would answer.
+Departures from Apache Kafka: none known. acks=1 and acks=-1 are the same here, as on a Kafka topic with one replica, where
+`min.insync.replicas` above 1 counts as 1.
 
 - v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467). v10: leader and
   node endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12: partitions join the transaction by being
@@ -115,11 +114,6 @@ class _Attempt:
             raise KafkaError(self.refused)
         if is_internal(topic) and self.context.client_id != ADMIN_CLIENT_ID:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is an internal topic")
-        if self.request.acks == -1 and partition.topic.min_insync_replicas > 1:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{topic} wants {partition.topic.min_insync_replicas} in-sync replicas, and there is 1",
-            )
         transactional = header is not None and header.is_transactional
         if header is not None and transactional:
             self._join_transaction(topic, data.index, header)
