@@ -257,3 +257,12 @@ def producing(address: str, topic: str) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+def topics(address: str) -> list[str]:
+    admin = KafkaAdminClient(bootstrap_servers=[address])
+    try:
+        names: list[str] = admin.list_topics()
+        return names
+    finally:
+        admin.close()

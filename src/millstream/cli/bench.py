@@ -204,7 +204,11 @@ def describe(settings: Settings, bootstrap: str) -> str:
     clients = _plural(settings.clients, "client")
     each = f"of {settings.size:,} B"
     if settings.kind == "consume":
-        filled = "" if settings.topic else f", filled first with records {each} in {_plural(settings.partitions, 'partition')}"
+        filled = (
+            ""
+            if settings.topic
+            else f", filled first with records {each} in {_plural(settings.partitions, 'partition')}"
+        )
         return f"Consumes {amount}{within} with {clients} from {where}{filled}, at {bootstrap}."
     how = f"acks={settings.acks}, compression {settings.compression}"
     verb = "Sends" if settings.kind == "produce" else "Sends and reads back, one at a time,"

@@ -69,7 +69,7 @@ def _bar() -> Iterator[Callable[[Step], None]]:
 
 
 def run(engine: Engine, connection: Connection, stop: Stop) -> None:
-    """Shows the platform until the word to stop comes."""
+    """Shows the platform until the word to stop comes, or none of its processes is left."""
     with Watch(connection) as watch:
         if sys.stdout.isatty():
             _draw(engine, watch, stop)
@@ -97,7 +97,7 @@ def _draw(engine: Engine, watch: Watch, stop: Stop) -> None:
         return Group(head, *troubles, Text(), body)
 
     with Live(picture(), auto_refresh=False, transient=True) as live:
-        while not stop.wait(LOOK_SECONDS):
+        while not stop.wait(LOOK_SECONDS) and _lives(engine):
             live.update(picture(), refresh=True)
 
 
@@ -105,7 +105,7 @@ def _lines(engine: Engine, watch: Watch, stop: Stop) -> None:
     print(f"listening on {engine.bootstrap}", flush=True)
     next_line = time.monotonic()
     troubles: list[str] = []
-    while not stop.wait(LOOK_SECONDS):
+    while not stop.wait(LOOK_SECONDS) and _lives(engine):
         health = engine.health()
         if health != troubles:
             print("\n".join(health) or "all processes run again", flush=True)
@@ -116,6 +116,10 @@ def _lines(engine: Engine, watch: Watch, stop: Stop) -> None:
                 print(line_of(watch.look()), flush=True)
             except ClusterError as error:
                 print(error, flush=True)
+
+
+def _lives(engine: Engine) -> bool:
+    return any(process.pid is not None for process in engine.processes())
 
 
 def line_of(status: Status) -> str:

@@ -255,6 +255,7 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
         try:
             local.record(local.Platform(name, engine.bootstrap, str(data), os.getpid(), time.time()))
             live.run(engine, Connection(engine.bootstrap), stop)
+            troubles = engine.health()
         finally:
             engine.stop()
             local.forget(data)
@@ -263,6 +264,8 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
         raise typer.Exit(INTERRUPTED) from None
     finally:
         os.close(lock)
+    if not stop.is_set:
+        fail(f"it ended by itself: {'; '.join(troubles)}")
     print("stopped", flush=True)
 
 

@@ -202,7 +202,7 @@ def _merge(settings: Settings, topic: str, results: list[dict[str, Any]], interr
         len(results),
         records,
         size,
-        round(seconds, 3),
+        round(seconds, 6),
         round(records / seconds, 1) if seconds else 0.0,
         round(size / seconds / 10**6, 3) if seconds else 0.0,
         acknowledged.milliseconds() if acknowledged.total else None,

@@ -138,6 +138,7 @@ def _retrieve(java: str, ivy: Path, cache: Path, part: Path, progress: Progress)
         raise EngineError(f"Ivy finished, but {', '.join(missing)} did not come with it")
     progress(Step(text, found, found))
     (part / ".complete").write_text(STAMP)
+    part.chmod(0o755)  # temporary folders are for their owner alone, a cache need not be
 
 
 def _put_in_place(part: Path, folder: Path) -> None:

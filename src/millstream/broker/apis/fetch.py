@@ -192,6 +192,8 @@ class _Attempt:
         watches = [(partition.log, watch(key, item, partition.log)) for key, item, partition in self.sources]
         timer = asyncio.get_running_loop().call_later(self.request.max_wait_ms / 1000, _wake, enough)
         try:
+            for _, appended in watches:
+                appended()  # an append between the first read and this subscription has woken nobody
             await enough
         finally:
             timer.cancel()

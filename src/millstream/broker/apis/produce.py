@@ -3,8 +3,8 @@
 The server looks at the header of each batch and at its checksum, gives it its offsets, and stores the rest as it came.
 A request with acks=0 has no answer; if it fails, the connection is closed, which is all its client can notice.
 
-Departures from Apache Kafka: none known. acks=1 and acks=-1 are the same here, as on a Kafka topic with one replica, where
-`min.insync.replicas` above 1 counts as 1.
+Departures from Apache Kafka: none known. acks=1 and acks=-1 are the same here, as on a Kafka topic with one replica,
+where `min.insync.replicas` above 1 counts as 1.
 
 - v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467). v10: leader and
   node endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12: partitions join the transaction by being

@@ -112,13 +112,18 @@ def compare(
     progress: Callable[[Progress], None],
 ) -> list[Comparison]:
     """Both sides of each range; progress counts the offsets of both."""
-    ours = digests(source, ranges, progress)
-    total = Progress(
-        sum(end - first for first, end in ranges.values()), sum(digest.records for digest in ours.values()), 0
-    )
-    theirs = digests(
-        target, ranges, lambda seen: progress(Progress(*(a + b for a, b in zip(total, seen, strict=True))))
-    )
+    read_here = Progress(0, 0, 0)
+
+    def first_half(seen: Progress) -> None:
+        nonlocal read_here
+        read_here = seen
+        progress(seen)
+
+    def second_half(seen: Progress) -> None:
+        progress(Progress(*(here + there for here, there in zip(read_here, seen, strict=True))))
+
+    ours = digests(source, ranges, first_half)
+    theirs = digests(target, ranges, second_half)
     found = []
     for where in sorted(ranges):
         equal, superseded = ours[where] == theirs[where], 0
