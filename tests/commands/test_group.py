@@ -120,7 +120,7 @@ def test_seek_of_one_partition_and_of_a_new_group(millstream_command: Commands, 
 def test_a_group_that_is_not_there(millstream_command: Commands, topic: str) -> None:
     group = unique("group")
     commit(millstream_command.bootstrap, group, topic, 1)
-    wrong = group[:-1] + "x"
+    wrong = group.replace("-", "--", 1)
     for arguments in (
         ["describe", wrong],
         ["lag", wrong],

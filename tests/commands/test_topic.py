@@ -87,7 +87,7 @@ def test_a_bad_topic_name(millstream_command: Commands) -> None:
 
 def test_the_nearest_name_is_offered_for_a_topic_that_is_not_there(millstream_command: Commands) -> None:
     name = millstream_command.topic()
-    wrong = name[:-1] + "x"
+    wrong = name.replace("-", "--", 1)
     for command in (
         ["describe", wrong],
         ["alter", wrong, "--unset", "retention.ms"],
