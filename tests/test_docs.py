@@ -20,6 +20,14 @@ def test_generated_pages_are_current(name: str) -> None:
     assert written == generate_docs.PAGES[name](), "run: python tools/generate_docs.py"
 
 
+@pytest.mark.parametrize("words", [words for words, _ in generate_docs.commands()], ids=" ".join)
+def test_every_command_speaks_json(words: list[str]) -> None:
+    """All but `serve`, whose one line on standard output is its contract."""
+    (command,) = [command for path, command in generate_docs.commands() if path == words]
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert ("--json" in options) == (words != ["serve"])
+
+
 def test_every_metric_is_documented() -> None:
     source = (ROOT / "src/millstream/server/metrics.py").read_text()
     page = (ROOT / "docs" / "metrics.md").read_text()

@@ -107,6 +107,22 @@ def test_plain_lines_and_a_clean_end(machine: Machine, end: signal.Signals) -> N
     assert not (machine.data / "run" / "platform.json").exists()
 
 
+def test_json_for_machines(machine: Machine) -> None:
+    with machine.foreground("--port", "0", "--data", str(machine.data), "--json") as process:
+        assert process.stdout is not None
+        listening = json.loads(process.stdout.readline())
+        assert listening["engine"] == "embedded"
+        assert json.loads(process.stdout.readline())["controller"] == 1
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate(timeout=30)
+    assert json.loads(rest) == {"stopped": True}
+    detached = machine.run("up", "--detach", "--port", "0", "--json")
+    try:
+        assert machine.run("status", "--bootstrap", json.loads(detached.stdout)["bootstrap"]).exit_code == 0
+    finally:
+        assert machine.run("down").exit_code == 0
+
+
 def test_up_status_and_down_in_the_background(machine: Machine) -> None:
     with machine.detached("--port", "0") as bootstrap:
         produce(bootstrap, "orders", 30)

@@ -7,10 +7,11 @@ first of which is always `listening on ADDRESS`. Rich is imported only when some
 from __future__ import annotations
 
 import contextlib
+import json as json_
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.cluster.errors import ClusterError
 from millstream.cluster.status import PartitionStatus, Status, Watch
@@ -68,13 +69,13 @@ def _bar() -> Iterator[Callable[[Step], None]]:
         yield show
 
 
-def run(engine: Engine, connection: Connection, stop: Stop) -> None:
+def run(engine: Engine, connection: Connection, stop: Stop, *, json: bool = False) -> None:
     """Shows the platform until the word to stop comes, or none of its processes is left."""
     with Watch(connection) as watch:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and not json:
             _draw(engine, watch, stop)
         else:
-            _lines(engine, watch, stop)
+            _lines(engine, watch, stop, json=json)
 
 
 def _draw(engine: Engine, watch: Watch, stop: Stop) -> None:
@@ -101,21 +102,27 @@ def _draw(engine: Engine, watch: Watch, stop: Stop) -> None:
             live.update(picture(), refresh=True)
 
 
-def _lines(engine: Engine, watch: Watch, stop: Stop) -> None:
-    print(f"listening on {engine.bootstrap}", flush=True)
+def _lines(engine: Engine, watch: Watch, stop: Stop, *, json: bool) -> None:
+    """Lines of text, or JSON objects: one when it listens, then one for each look and each trouble."""
+
+    def say(text: str, **values: Any) -> None:
+        print(json_.dumps(values, default=str) if json else text, flush=True)
+
+    say(f"listening on {engine.bootstrap}", bootstrap=engine.bootstrap, engine=engine.name)
     next_line = time.monotonic()
     troubles: list[str] = []
     while not stop.wait(LOOK_SECONDS) and _lives(engine):
         health = engine.health()
         if health != troubles:
-            print("\n".join(health) or "all processes run again", flush=True)
+            say("\n".join(health) or "all processes run again", troubles=health)
             troubles, next_line = health, time.monotonic()
         if time.monotonic() >= next_line:
             next_line = time.monotonic() + LINE_SECONDS
             try:
-                print(line_of(watch.look()), flush=True)
+                status = watch.look()
+                say(line_of(status), **status.as_dict())
             except ClusterError as error:
-                print(error, flush=True)
+                say(str(error), troubles=[str(error)])
 
 
 def _lives(engine: Engine) -> bool:

@@ -39,6 +39,7 @@ DETACH_SECONDS = 180.0
 DOWN_SECONDS = 90.0
 INTERRUPTED = 130
 LARGEST_LOG = 16 << 20
+READY = "listening on "
 
 app = command_app("The platform on this machine: start it, stop it, see how it is.")
 
@@ -96,6 +97,7 @@ def up(
             help="Start one broker of a running cluster: one that is down, or the next id for one more (kafka).",
         ),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Start the platform here and show how it is until Ctrl-C."""
     if engine is not None and engine not in ENGINES:
@@ -104,15 +106,16 @@ def up(
     with _engine_errors():
         if broker is not None:
             _start_broker(broker, data)
+            done(f"broker {broker} is up", json=json, broker=broker)
             return
         engine, folder = _where(engine, data)
         if engine == "embedded" and (separate_controller or (brokers or 1) != 1):
             fail("--brokers and --separate-controller need --engine kafka: the embedded engine is one broker", 2)
         if detach:
-            _detach(engine, folder)
+            _detach(engine, folder, json=json)
         else:
             options = {"brokers": brokers, "own_controller": separate_controller}
-            _foreground(engine, folder, port, settings, options)
+            _foreground(engine, folder, port, settings, options, json=json)
 
 
 @app.command(no_args_is_help=False)
@@ -232,7 +235,9 @@ def _engine_errors() -> Iterator[None]:
 # --- up ---
 
 
-def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, str], options: dict[str, Any]) -> None:
+def _foreground(
+    name: str, data: Path, port: int | None, settings: Mapping[str, str], options: dict[str, Any], *, json: bool
+) -> None:
     from millstream.cli import live
     from millstream.engines import folder
 
@@ -254,7 +259,7 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
         stop.ready()
         try:
             local.record(local.Platform(name, engine.bootstrap, str(data), os.getpid(), time.time()))
-            live.run(engine, Connection(engine.bootstrap), stop)
+            live.run(engine, Connection(engine.bootstrap), stop, json=json)
             troubles = engine.health()
         finally:
             engine.stop()
@@ -266,7 +271,7 @@ def _foreground(name: str, data: Path, port: int | None, settings: Mapping[str, 
         os.close(lock)
     if not stop.is_set:
         fail(f"it ended by itself: {'; '.join(troubles)}")
-    print("stopped", flush=True)
+    done("stopped", json=json, stopped=True)
 
 
 def _log_to(file: Path) -> None:
@@ -279,7 +284,7 @@ def _log_to(file: Path) -> None:
     logger.propagate = False
 
 
-def _detach(engine: str, data: Path) -> None:
+def _detach(engine: str, data: Path, *, json: bool) -> None:
     """Starts the same command again, in a session of its own, and waits for the line that says it is ready."""
     from millstream.cli import live
     from millstream.engines import folder
@@ -293,7 +298,7 @@ def _detach(engine: str, data: Path) -> None:
             jars.fetch(progress=show)  # here, where somebody sees the progress bar
         log = local.run_folder(data) / "up.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [argument for argument in sys.argv[1:] if argument != "--detach"]
+        arguments = [argument for argument in sys.argv[1:] if argument not in ("--detach", "--json")]
         command = [sys.executable, "-m", "millstream", *arguments]
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -305,7 +310,8 @@ def _detach(engine: str, data: Path) -> None:
             time.sleep(0.05)
     if lines:
         process.returncode = 0  # it lives on without us; Popen need not warn
-        print(lines[0])
+        bootstrap = lines[0].removeprefix(READY)
+        done(lines[0], json=json, bootstrap=bootstrap, engine=engine, data=str(data), pid=process.pid)
         return
     if process.poll() is None:
         process.terminate()
@@ -315,7 +321,7 @@ def _detach(engine: str, data: Path) -> None:
 
 
 def _ready_lines(log: Path) -> list[str]:
-    return [line for line in log.read_text(errors="replace").splitlines() if line.startswith("listening on ")]
+    return [line for line in log.read_text(errors="replace").splitlines() if line.startswith(READY)]
 
 
 # --- down, and single brokers ---
@@ -353,7 +359,6 @@ def _start_broker(broker: int, data: Path | None) -> None:
     cluster = _cluster_of(_running(data))
     with live.starting() as show:
         cluster.start_broker(broker, show)
-    print(f"broker {broker} is up")
 
 
 def _platform_values(platform: local.Platform) -> dict[str, Any]:
