@@ -102,3 +102,17 @@ def test_two_listeners_with_addresses_of_their_own() -> None:
             (broker,) = admin.list_topics(timeout=20).brokers.values()
             told.append(f"{broker.host}:{broker.port}")
         assert told == ["inside.example.com:1", "outside.example.com:2"]
+
+
+def test_a_peer_that_ends_its_side_still_gets_its_answer_and_then_the_end() -> None:
+    fetch_that_waits = struct.pack(">hhih", 1, 4, 7, -1) + struct.pack(">iiiib", -1, 300, 1, 1000, 0)
+    fetch_that_waits += struct.pack(">ih", 1, 5) + b"waits" + struct.pack(">iiqi", 1, 0, 0, 1000)
+    with running_server() as server:
+        AdminClient({"bootstrap.servers": server.bootstrap_servers}).list_topics("waits", timeout=20)
+        with connect(server) as peer:
+            peer.sendall(struct.pack(">i", len(fetch_that_waits)) + fetch_that_waits)
+            peer.shutdown(socket.SHUT_WR)
+            answer = b""
+            while chunk := peer.recv(4096):
+                answer += chunk
+    assert struct.unpack(">ii", answer[:8]) == (len(answer) - 4, 7)

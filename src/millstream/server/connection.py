@@ -64,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Future[Any] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._write_paused = False
+        self._ended = False
         self._peer = self._connection_id = self._local_host = ""
         self.client_host = ""
         self.last_active = time.monotonic()
@@ -125,7 +126,9 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     def eof_received(self) -> bool:
-        return self._busy
+        """The peer sends no more; what it has asked for it still gets."""
+        self._ended = True
+        return self._busy or self._write_paused
 
     # --- requests ---
 
@@ -146,6 +149,8 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request failed", client=self._peer)
             self._close("a request failed")
             return
+        if self._ended and not self._busy and not self._write_paused:
+            self.close()
         self._read_while_room()
 
     def _read_while_room(self) -> None:
