@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
 from millstream.broker.configs import altering
-from millstream.wire.errors import ErrorCode, KafkaError
+from millstream.wire.errors import ErrorCode
 from millstream.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 @api(AlterConfigsRequest, versions=(0, 2))
 def alter_configs(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    twice = altering.duplicates((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses = []
-    for resource in request.resources:
-        response = AlterConfigsResourceResponse(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-        )
-        try:
-            if (resource.resource_type, resource.resource_name) in twice:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "The resource is named more than once")
-            _alter(broker, resource, request.validate_only)
-        except KafkaError as error:
-            response.error_code, response.error_message = error.code, error.message or None
-        responses.append(response)
-    return AlterConfigsResponse(responses=responses)
+    def alter(resource: AlterConfigsResource) -> None:
+        _alter(broker, resource, request.validate_only)
+
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=error.code if error else ErrorCode.NONE,
+                error_message=(error.message or None) if error else None,
+            )
+            for resource, error in altering.outcomes(request.resources, alter)
+        ]
+    )
 
 
 def _alter(broker: Broker, resource: AlterConfigsResource, validate_only: bool) -> None:

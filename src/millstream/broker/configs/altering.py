@@ -7,9 +7,9 @@ with a value is what `configs.validation` says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from millstream.broker.configs.catalogue import (
     BROKER_CONFIGS,
@@ -42,9 +42,28 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def duplicates(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The resources that a request names more than once."""
-    return {resource for resource, count in Counter(resources).items() if count > 1}
+class Resource(Protocol):
+    """A resource as both requests name it."""
+
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=Resource)
+
+
+def outcomes(resources: Sequence[R], alter: Callable[[R], None]) -> Iterator[tuple[R, KafkaError | None]]:
+    """Alters each resource by itself, and why it could not; one that is named more than once is refused."""
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    for resource in resources:
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The resource is named more than once")
+            alter(resource)
+        except KafkaError as error:
+            yield resource, error
+        else:
+            yield resource, None
 
 
 def resource_type(number: int, *, loggers: bool) -> ResourceType:

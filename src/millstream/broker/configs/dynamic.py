@@ -17,16 +17,8 @@ from millstream.broker.configs import effective, validation
 from millstream.broker.configs.catalogue import BROKER_CONFIGS
 from millstream.broker.configs.declaration import Value
 from millstream.broker.configs.effective import BrokerLevels, ConfigEntry
-from millstream.broker.configs.settings import (
-    Settings,
-    Text,
-    Texts,
-    expect_bool,
-    expect_float,
-    expect_int,
-    expect_list,
-    expect_str,
-)
+from millstream.broker.configs.settings import Settings
+from millstream.broker.configs.typed import Text, Texts, TypedConfigs
 from millstream.broker.groups.config import GroupConfig
 from millstream.broker.store import MetadataStore
 from millstream.broker.transactions.config import TransactionConfig
@@ -48,7 +40,7 @@ ALL_BROKERS: Final = ""
 """The name of the resource whose configs hold for every broker."""
 
 
-class DynamicConfigs:
+class DynamicConfigs(TypedConfigs):
     """The configs in effect, and how they are changed."""
 
     def __init__(self, settings: Settings, store: MetadataStore, node_id: int | None = None) -> None:
@@ -89,21 +81,6 @@ class DynamicConfigs:
         if name not in self._parsed:
             self._parsed[name] = self.levels.value(name)
         return self._parsed[name]
-
-    def int(self, name: Text) -> int:
-        return expect_int(self.value(name), name)
-
-    def float(self, name: Text) -> float:
-        return expect_float(self.value(name), name)
-
-    def bool(self, name: Text) -> bool:
-        return expect_bool(self.value(name), name)
-
-    def str(self, name: Text) -> Text:
-        return expect_str(self.value(name), name)
-
-    def list(self, name: Text) -> Texts:
-        return expect_list(self.value(name), name)
 
     def overrides(self, kind: ResourceType, name: Text) -> Mapping[Text, Text]:
         """What is set for a resource itself."""

@@ -20,6 +20,7 @@ from millstream.broker.configs.catalogue import BROKER_CONFIGS
 from millstream.broker.configs.checks import check_together
 from millstream.broker.configs.declaration import Config, InvalidValue, Value
 from millstream.broker.configs.properties import MalformedProperties, read_properties
+from millstream.broker.configs.typed import Text, TypedConfigs
 
 ONE_NODE: Final[Mapping[str, str]] = {
     "controller.listener.names": "CONTROLLER",
@@ -50,11 +51,6 @@ _MECHANISM_CONFIGS: Final = (
 _PLUGIN_PREFIXES: Final = ("config.providers.", "rsm.config.", "rlmm.config.")
 
 
-Text = str
-Texts = list[str]
-"""Within `Settings`, `str` and `list` are its accessors."""
-
-
 class SettingsError(ValueError):
     """Settings that cannot be used, one line for each thing that is wrong."""
 
@@ -71,7 +67,7 @@ class Given(NamedTuple):
     source: str
 
 
-class Settings:
+class Settings(TypedConfigs):
     """Checked settings. Immutable; equal text gives equal settings."""
 
     def __init__(self, values: Mapping[Text, Text] | None = None) -> None:
@@ -105,53 +101,6 @@ class Settings:
         """The value in effect, by the type of the config."""
         config = BROKER_CONFIGS[name]
         return config.parse(self._values.get(name, config.default))
-
-    def int(self, name: Text) -> int:
-        return expect_int(self.value(name), name)
-
-    def float(self, name: Text) -> float:
-        return expect_float(self.value(name), name)
-
-    def bool(self, name: Text) -> bool:
-        return expect_bool(self.value(name), name)
-
-    def str(self, name: Text) -> Text:
-        """The text in effect; empty where Kafka has null."""
-        return expect_str(self.value(name), name)
-
-    def list(self, name: Text) -> Texts:
-        """The items in effect; none where Kafka has null."""
-        return expect_list(self.value(name), name)
-
-
-def expect_int(value: Value, name: str) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"{name} is {value!r}, not a whole number")
-    return value
-
-
-def expect_float(value: Value, name: str) -> float:
-    if not isinstance(value, int | float):
-        raise TypeError(f"{name} is {value!r}, not a number")
-    return float(value)
-
-
-def expect_bool(value: Value, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}, not true or false")
-    return value
-
-
-def expect_str(value: Value, name: str) -> str:
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, not text")
-    return value or ""
-
-
-def expect_list(value: Value, name: str) -> list[str]:
-    if value is not None and not isinstance(value, list):
-        raise TypeError(f"{name} is {value!r}, not a list")
-    return value or []
 
 
 def _from_file(path: Path | None) -> Iterable[Given]:
