@@ -89,7 +89,6 @@ class Broker:
             str(self.data),
             clock=self.clock,
             worker=self._worker,
-            producer_expiration_ms=self.settings.int("producer.id.expiration.ms"),
             sync=not self._ephemeral,
         )
         self.logs.lock()
@@ -106,13 +105,14 @@ class Broker:
         self.topics = Topics(self.store, self.configs, self.logs, self.clock)
         self.quotas = Quotas(self.store, self.configs, self.timer)
         self.cluster_id = self._cluster_id()
+        self.logs.set_producer_expiration(self.configs.int("producer.id.expiration.ms"))
         self.logs.open(self._config_of, self._is_wanted)
         for partition in self.topics.partitions():
             if self.logs.get(partition.topic.name, partition.index) is not None:
                 partition.log  # noqa: B018 - opened already: this only connects the two
         if self.logs.scanned_bytes:
             log.info("recovered", scanned_bytes=self.logs.scanned_bytes, truncated_bytes=self.logs.truncated_bytes)
-        self.cleaner = LogCleaner(self.logs, self._cleaner_worker, self.settings.int("log.cleaner.dedupe.buffer.size"))
+        self.cleaner = LogCleaner(self.logs, self._cleaner_worker, self.configs.int("log.cleaner.dedupe.buffer.size"))
         self._start_coordinators()
 
     def _start_coordinators(self) -> None:
@@ -206,9 +206,12 @@ class Broker:
         return known
 
     def _config_changed(self, kind: ResourceType, name: str) -> None:
-        """The transaction coordinator gets its settings as one value, so a change is a new value."""
+        """The parts get their settings as values, so a change is a new value."""
         if kind is ResourceType.BROKER:
             self.transactions.config = self.configs.transaction_config()
+            self.groups.config = self.configs.group_config()
+            self.logs.set_producer_expiration(self.configs.int("producer.id.expiration.ms"))
+            self.cleaner.memory_bytes = self.configs.int("log.cleaner.dedupe.buffer.size")
 
     def _config_of(self, topic: str) -> LogConfig:
         known = self.topics.get(topic)

@@ -63,7 +63,7 @@ class LogCleaner:
     ) -> None:
         self._manager = manager
         self._worker: Worker = InlineWorker() if worker is None else worker
-        self._memory_bytes = memory_bytes
+        self.memory_bytes = memory_bytes
         self._running: CleaningPlan | None = None
         self.last_error: BaseException | None = None
         self.cleaned_logs = 0
@@ -80,7 +80,7 @@ class LogCleaner:
         if found is None:
             return False
         key, log, dirt = found
-        plan = plan_cleaning(log, dirt.first_dirty_offset, dirt.first_uncleanable_offset, self._memory_bytes)
+        plan = plan_cleaning(log, dirt.first_dirty_offset, dirt.first_uncleanable_offset, self.memory_bytes)
         if plan is None:
             return False
         self._running = plan

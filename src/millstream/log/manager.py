@@ -78,6 +78,12 @@ class LogManager:
         self._checkpoint_running = False
         self._checkpoint_wanted = False
 
+    def set_producer_expiration(self, expiration_ms: int) -> None:
+        """How long a silent producer is remembered, by the logs that are open and those to come."""
+        self._context = self._context._replace(producer_expiration_ms=expiration_ms)
+        for log in self:
+            log.producers.expiration_ms = expiration_ms
+
     # --- start
 
     def lock(self) -> None:

@@ -87,6 +87,15 @@ class GroupCoordinator:
         self._expiry: TimerHandle | None = None
         self._active = False
 
+    @property
+    def config(self) -> GroupConfig:
+        return self._runtime.config
+
+    @config.setter
+    def config(self, config: GroupConfig) -> None:
+        """In effect from the next request on."""
+        self._runtime.config = config
+
     # --- start and stop --------------------------------------------------------------------------------------------
 
     def load(self, partitions: Iterable[int] | None = None) -> None:
