@@ -88,6 +88,8 @@ class _Attempt:
             broker.quotas.fetch_limit(context),
         )
         self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.available = 0
+        """Bytes to be had from all partitions while waiting."""
         self.answers: dict[Key, PartitionData] = {}
         self.sources: list[tuple[Key, FetchPartition, Partition]] = []
         self.is_replica = request.replica_id >= 0 or (
@@ -174,31 +176,42 @@ class _Attempt:
             answer.current_leader = LeaderIdAndEpoch(leader_id=self.broker.node_id, leader_epoch=partition.leader_epoch)
         return answer
 
-    async def wait(self) -> FetchResponse:
-        """Until enough has been appended, or the time is up; then everything is read anew."""
-        enough = asyncio.get_running_loop().create_future()
-        available: dict[Key, int] = {}
+    def wait(self) -> Awaitable[FetchResponse]:
+        """Until enough has been appended, or the time is up; then everything is read anew.
 
-        def watch(key: Key, item: FetchPartition, log: PartitionLog) -> Callable[[], None]:
-            def appended() -> None:
-                available[key] = min(log.readable_bytes(item.fetch_offset, self.isolation), item.partition_max_bytes)
-                if not enough.done() and (log.closed or sum(available.values()) >= self.min_bytes):
-                    enough.set_result(None)
+        The logs are watched before this returns: nothing can be appended between the first look and the watch. Whatever
+        becomes of the answer, the watch ends with the time at the latest.
+        """
+        loop = asyncio.get_running_loop()
+        enough: asyncio.Future[None] = loop.create_future()
+        watches = [(partition.log, self._watch(item, partition.log, enough)) for _, item, partition in self.sources]
+        timer = loop.call_later(self.request.max_wait_ms / 1000, _wake, enough)
 
-            log.subscribe(appended)
-            available[key] = 0
-            return appended
-
-        watches = [(partition.log, watch(key, item, partition.log)) for key, item, partition in self.sources]
-        timer = asyncio.get_running_loop().call_later(self.request.max_wait_ms / 1000, _wake, enough)
-        try:
-            for _, appended in watches:
-                appended()  # an append between the first read and this subscription has woken nobody
-            await enough
-        finally:
+        def stop_watching(_: asyncio.Future[None]) -> None:
             timer.cancel()
             for log, appended in watches:
                 log.unsubscribe(appended)
+
+        enough.add_done_callback(stop_watching)
+        return self._respond_after(enough)
+
+    def _watch(self, item: FetchPartition, log: PartitionLog, enough: asyncio.Future[None]) -> Callable[[], None]:
+        counted = 0
+
+        def appended() -> None:
+            nonlocal counted
+            available = min(log.readable_bytes(item.fetch_offset, self.isolation), item.partition_max_bytes)
+            self.available += available - counted
+            counted = available
+            if log.closed or self.available >= self.min_bytes:
+                _wake(enough)
+
+        log.subscribe(appended)
+        appended()  # what is there already counts as well: it was only too little
+        return appended
+
+    async def _respond_after(self, enough: asyncio.Future[None]) -> FetchResponse:
+        await enough
         sources, self.sources = self.sources, []
         for key, item, _ in sources:
             self._locate(key, item)  # a topic may have been deleted meanwhile
