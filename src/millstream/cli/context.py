@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from millstream.cli.options import Json, command_app
+from millstream.cli.options import Json, command_app, name_values
 from millstream.cli.output import Column, done, fail, show_rows, show_values
 from millstream.cluster import contexts
 from millstream.cluster.connection import Connection
@@ -40,7 +40,7 @@ def add(
     """Give a cluster a name; a context of that name is replaced."""
     if not name.strip():
         fail("the name of a context cannot be empty", 2)
-    connection = Connection(bootstrap, _properties(property_ or []))
+    connection = Connection(bootstrap, name_values(property_ or [], "--property", "security.protocol=SSL"))
     connection.addresses()
     changed = contexts.load().with_context(name, connection, use=use)
     contexts.save(changed)
@@ -101,16 +101,6 @@ def remove(name: Name, json: Json = False) -> None:
     found.get(name, "context remove")
     contexts.save(found.without(name))
     done(f"removed {name}", json=json, name=name)
-
-
-def _properties(given: list[str]) -> dict[str, str]:
-    properties = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            fail(f"--property {text!r} is not NAME=VALUE, for example --property security.protocol=SSL", 2)
-        properties[name.strip()] = value.strip()
-    return properties
 
 
 def _row(name: str, connection: Connection, current: bool) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """What all commands share, declared once: how an app looks, and the options of every command of a cluster."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
+
+from millstream.cli.output import fail
 
 Bootstrap = Annotated[
     str | None,
@@ -24,3 +27,14 @@ def command_app(text: str) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
+
+
+def name_values(given: Iterable[str], option: str, example: str) -> dict[str, str]:
+    """The NAME=VALUE texts of a repeatable option; the end, with exit code 2, if one is not."""
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            fail(f"{option} {text!r} is not NAME=VALUE, for example {option} {example}", 2)
+        values[name.strip()] = value.strip()
+    return values

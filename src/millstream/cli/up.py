@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from millstream.cli.options import Bootstrap, Context, Json, command_app
+from millstream.cli.options import Bootstrap, Context, Json, command_app, name_values
 from millstream.cli.output import done, fail, print_json
 from millstream.cli.serve import default_data
 from millstream.cli.signals import Interrupted, Stop
@@ -102,7 +102,7 @@ def up(
     """Start the platform here and show how it is until Ctrl-C."""
     if engine is not None and engine not in ENGINES:
         fail(f"--engine {engine!r} is not one of {', '.join(ENGINES)}", 2)
-    settings = _settings(set_ or [])
+    settings = name_values(set_ or [], "--set", "num.partitions=3")
     with _engine_errors():
         if broker is not None:
             _start_broker(broker, data)
@@ -173,16 +173,6 @@ def status(bootstrap: Bootstrap = None, context: Context = None, json: Json = Fa
 
 
 # --- where and what ---
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    settings = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            fail(f"--set {text!r} is not NAME=VALUE, for example --set num.partitions=3", 2)
-        settings[name.strip()] = value.strip()
-    return settings
 
 
 def _where(engine: str | None, data: Path | None) -> tuple[str, Path]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.cluster.connection import Connection
 from millstream.cluster.layout import Layout, patiently, read_layout
+from millstream.cluster.log_dirs import replicas
 from millstream.cluster.placement import TopicPartition
 
 if TYPE_CHECKING:
@@ -135,11 +136,9 @@ def partition_sizes(admin: KafkaAdminClient, brokers: Mapping[int, object]) -> d
             (answer,) = admin.describe_log_dirs(brokers=[broker])
         except KafkaError:
             continue
-        for folder in answer["log_dirs"]:
-            for topic in folder["topics"]:
-                for part in topic["partitions"]:
-                    key = (topic["name"], part["partition_index"])
-                    sizes[key] = max(sizes.get(key, 0), part["partition_size"])
+        for replica in replicas([answer]):
+            key = (replica.topic, replica.partition)
+            sizes[key] = max(sizes.get(key, 0), replica.size)
     return sizes
 
 

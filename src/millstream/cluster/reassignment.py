@@ -15,6 +15,7 @@ from millstream.cluster.connection import Connection
 from millstream.cluster.elections import hold
 from millstream.cluster.errors import ClusterError
 from millstream.cluster.layout import patiently, read_layout, reason
+from millstream.cluster.log_dirs import replicas
 from millstream.cluster.placement import Move, TopicPartition
 from millstream.cluster.plans import names
 
@@ -117,13 +118,8 @@ def _held_by(admin: KafkaAdminClient, broker: int) -> list[str]:
     held = [f"{part.topic}-{part.number}" for part in layout.partitions if broker in part.replicas]
     if held or broker not in layout.alive:
         return held
-    (answer,) = admin.describe_log_dirs(brokers=[broker])
-    return [
-        f"{topic['name']}-{part['partition_index']}"
-        for folder in answer["log_dirs"]
-        for topic in folder["topics"]
-        for part in topic["partitions"]
-    ]
+    answers = admin.describe_log_dirs(brokers=[broker])
+    return [f"{replica.topic}-{replica.partition}" for replica in replicas(answers)]
 
 
 def in_progress(connection: Connection) -> list[Reassignment]:

@@ -15,6 +15,7 @@ from millstream.cluster import configs as configs_
 from millstream.cluster.answers import INVALID_CONFIG, TOPIC_ALREADY_EXISTS, refuse
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import BadInput, ClusterError
+from millstream.cluster.log_dirs import replicas
 from millstream.cluster.positions import (
     Position,
     bounds,
@@ -314,12 +315,9 @@ def _sizes(admin: KafkaAdminClient, topics: Iterable[Mapping[str, Any]]) -> dict
     except KafkaError:  # a broker that is down, or no right to ask: sizes are a courtesy
         return {}
     return {
-        (topic["name"], part["partition_index"], answer["broker"]): part["partition_size"]
-        for answer in answers
-        for folder in answer["log_dirs"]
-        for topic in folder["topics"]
-        for part in topic["partitions"]
-        if not part["is_future_key"]
+        (replica.topic, replica.partition, replica.broker): replica.size
+        for replica in replicas(answers)
+        if not replica.is_future
     }
 
 

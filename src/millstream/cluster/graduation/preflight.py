@@ -22,6 +22,7 @@ from millstream.cluster.graduation.plan import (
 )
 from millstream.cluster.graduation.requests import offsets
 from millstream.cluster.graduation.state import State
+from millstream.cluster.log_dirs import replicas
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -325,10 +326,7 @@ def _request_limit(admin: KafkaAdminClient) -> int | None:
 def _sizes(admin: KafkaAdminClient) -> dict[Partition, int]:
     """On disk; of several replicas the biggest."""
     found: dict[Partition, int] = {}
-    for broker in admin.describe_log_dirs():
-        for folder in broker["log_dirs"]:
-            for topic in folder["topics"]:
-                for part in topic["partitions"]:
-                    where = Partition(topic["name"], part["partition_index"])
-                    found[where] = max(found.get(where, 0), part["partition_size"])
+    for replica in replicas(admin.describe_log_dirs()):
+        where = Partition(replica.topic, replica.partition)
+        found[where] = max(found.get(where, 0), replica.size)
     return found
