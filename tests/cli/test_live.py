@@ -9,7 +9,8 @@ from millstream.cli import live
 from millstream.cli.signals import Stop
 from millstream.cluster.connection import Connection
 from millstream.cluster.status import BrokerStatus, GroupStatus, PartitionStatus, Status
-from millstream.engines.engine import Process, Progress, Step, silent
+from millstream.engines.engine import Process
+from millstream.jvm.progress import Progress, Step, silent
 from millstream.testing import running_server
 
 

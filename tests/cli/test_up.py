@@ -1,17 +1,11 @@
 """`millstream up`, `down` and `status` as a person meets them: in the foreground, on a terminal, in the background."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import socket
-import struct
 import subprocess
-import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +15,11 @@ from confluent_kafka import Consumer, Producer
 
 from millstream.engines import jars
 from millstream.engines.processes import is_running
+from millstream.jvm import maven
 from support.cli import COMMAND, Result
 from support.fake_java import fake_java
 from support.java import kafka_cache
+from support.terminal import in_terminal, read_terminal
 
 
 class Machine:
@@ -188,32 +184,8 @@ def test_the_server_that_was_killed_is_not_running_any_more(machine: Machine) ->
             assert machine.run("status").exit_code == 0
 
 
-def read_terminal(descriptor: int, until: str, seconds: float = 30) -> str:
-    """What is drawn until the text appears; all of it up to the end for an empty text."""
-    output = b""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([descriptor], [], [], 0.2)
-        try:
-            chunk = os.read(descriptor, 65536) if ready else b""
-        except OSError:  # the other side is closed
-            return output.decode()
-        output += chunk
-        if until and until in output.decode(errors="replace"):
-            return output.decode(errors="replace")
-    raise AssertionError(f"{until!r} not within {seconds} s in {output.decode(errors='replace')!r}")
-
-
 def test_the_live_view_on_a_terminal(machine: Machine) -> None:
-    terminal, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    process = subprocess.Popen(
-        [*COMMAND, "up", "--port", "0"],
-        stdin=inside, stdout=inside, stderr=inside, env={**machine.environment, "TERM": "xterm-256color"},
-        start_new_session=True,
-    )  # fmt: skip
-    os.close(inside)
-    try:
+    with in_terminal([*COMMAND, "up", "--port", "0"], machine.environment) as (process, terminal):
         drawn = read_terminal(terminal, "under-replicated")
         assert "embedded engine" in drawn
         bootstrap = re.search(r"127\.0\.0\.1:\d+", drawn)
@@ -225,11 +197,6 @@ def test_the_live_view_on_a_terminal(machine: Machine) -> None:
         process.send_signal(signal.SIGINT)
         rest = read_terminal(terminal, "")
         process.wait(30)
-    finally:
-        os.close(terminal)
-        if process.poll() is None:
-            process.kill()
-        process.wait()
     assert process.returncode == 0
     assert "Traceback" not in rest
     assert rest.rstrip().endswith("stopped")
@@ -300,7 +267,7 @@ def test_jars_that_are_not_to_be_had(machine: Machine, tmp_path: Path, monkeypat
     for more in ([], ["--detach"]):
         result = machine.run("up", "--engine", "kafka", "--port", "0", *more)
         assert result.exit_code == 1
-        assert "jars are not to be had from Maven Central: https://repo1.maven.org/x.pom" in result.stderr
+        assert "are not to be had from Maven Central: https://repo1.maven.org/x.pom" in result.stderr
         assert "Traceback" not in result.stderr
     assert machine.run("down").exit_code == 4
 
@@ -318,9 +285,9 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(
     fake_java(tmp_path / "bin", monkeypatch, forever)
     machine.environment["PATH"] = os.environ["PATH"]
     machine.environment["MILLSTREAM_CACHE"] = str(tmp_path / "cache")
-    folder = jars.jar_folder(tmp_path / "cache")
+    folder = maven.jar_folder(jars.KAFKA, tmp_path / "cache")
     folder.mkdir(parents=True)
-    (folder / ".complete").write_text(jars.STAMP)
+    (folder / ".complete").write_text(jars.KAFKA.stamp())
     with machine.foreground("--engine", "kafka", "--port", "0", "--data", str(machine.data)) as process:
         assert process.stderr is not None
         while process.stderr.readline() != "waiting for the broker\n":

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engines import jars, kafka, ports
+from millstream.engines import jars, ports
 from millstream.engines.errors import EngineError, EngineInputError
 from millstream.engines.kafka import KafkaEngine
+from millstream.jvm import maven
 from support.fake_java import fake_java
 
 # Formatting works; the broker itself says why it does not run.
@@ -25,9 +26,9 @@ esac
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """A cache that looks complete."""
-    folder = jars.jar_folder(tmp_path / "cache")
+    folder = maven.jar_folder(jars.KAFKA, tmp_path / "cache")
     folder.mkdir(parents=True)
-    (folder / ".complete").write_text(jars.STAMP)
+    (folder / ".complete").write_text(jars.KAFKA.stamp())
     return tmp_path / "cache"
 
 
@@ -86,14 +87,6 @@ def test_a_pid_file_of_another_process_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "node-1" / "pid").write_text("1\n")
     assert engine.pid(1) is None
     engine.stop()
-
-
-def test_the_reason_in_a_log() -> None:
-    assert kafka.reason_in("") == "it said nothing"
-    assert kafka.reason_in("all\nis well\n") == "is well"
-    assert kafka.reason_in("x\nCaused by: java.net.BindException: Address already in use\nINFO bye\n") == (
-        "Address already in use"
-    )
 
 
 def test_free_ports_are_below_those_of_outgoing_connections() -> None:

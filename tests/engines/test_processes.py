@@ -48,3 +48,11 @@ def test_a_zombie_does_not_run() -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert not processes.is_running(child.pid, "marked-process")
     child.wait()
+
+
+def test_the_reason_in_a_log() -> None:
+    assert processes.reason_in("") == "it said nothing"
+    assert processes.reason_in("all\nis well\n") == "is well"
+    assert processes.reason_in("x\nCaused by: java.net.BindException: Address already in use\nINFO bye\n") == (
+        "Address already in use"
+    )

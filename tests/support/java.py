@@ -2,7 +2,7 @@
 
 A JVM takes a second to start, so the tools (TopicCommand, ConsoleProducer, ...) and the Java clients run one after the
 other inside a single `KafkaWorker` (see `KafkaWorker.java`), which takes one JSON object a line on its standard input
-and answers each with one on its standard output. The jars come from `scripts/fetch_kafka.py` (`make setup`).
+and answers each with one on its standard output. The jars come from `scripts/fetch_jars.py` (`make setup`).
 """
 
 import contextlib
@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from millstream.engines import jars
+from millstream.jvm import maven
+from millstream.jvm.maven import JarSet
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WORKER_SOURCE = Path(__file__).with_name("KafkaWorker.java")
@@ -41,16 +43,21 @@ def java_executable() -> str:
 
 
 def kafka_cache() -> Path:
-    """The cache that has Kafka's jars; a skip (in CI a failure) where `make setup` has not fetched them."""
-    cache = Path(os.environ.get(jars.CACHE_VARIABLE) or REPOSITORY / ".cache")
-    if not jars.is_complete(cache):
-        missing("Apache Kafka's jars are not in the cache: run `make setup`")
+    """The cache that has Kafka's jars."""
+    return cache_with(jars.KAFKA)
+
+
+def cache_with(jar_set: JarSet) -> Path:
+    """The cache, which has these jars; a skip (in CI a failure) where `make setup` has not fetched them."""
+    cache = Path(os.environ.get(maven.CACHE_VARIABLE) or REPOSITORY / ".cache")
+    if not maven.is_complete(jar_set, cache):
+        missing(f"the jars of {jar_set.title} are not in the cache: run `make setup`")
     return cache
 
 
 def kafka_classpath() -> str:
     """The class path with all of Kafka's jars."""
-    return f"{jars.jar_folder(kafka_cache())}/*"
+    return f"{maven.jar_folder(jars.KAFKA, kafka_cache())}/*"
 
 
 def java_command(*arguments: str, heap: str = "256m", log_level: str = "warn") -> list[str]:

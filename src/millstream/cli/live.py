@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from millstream.cli.signals import Stop
     from millstream.cluster.connection import Connection
-    from millstream.engines.engine import Engine, Step
+    from millstream.engines.engine import Engine
+    from millstream.jvm.progress import Step
 
 LOOK_SECONDS = 1.0
 LINE_SECONDS = 60.0

@@ -278,7 +278,7 @@ def _detach(engine: str, data: Path, *, json: bool) -> None:
     """Starts the same command again, in a session of its own, and waits for the line that says it is ready."""
     from millstream.cli import live
     from millstream.engines import folder
-    from millstream.engines.engine import Step
+    from millstream.jvm.progress import Step
 
     folder.claim(data, engine)
     with live.starting() as show:

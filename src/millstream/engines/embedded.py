@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.engines import folder, ports
-from millstream.engines.engine import Process, Progress, Step, silent
+from millstream.engines.engine import Process
 from millstream.engines.errors import EngineError, EngineInputError
+from millstream.jvm.progress import Progress, Step, silent
 
 if TYPE_CHECKING:
     from millstream.broker.configs.settings import Settings

@@ -6,24 +6,10 @@ it and raises `EngineError` otherwise, with nothing left running. `stop` ends it
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-
-class Step(NamedTuple):
-    """What an engine does while it starts; `done` of `total` where that can be counted."""
-
-    text: str
-    done: int | None = None
-    total: int | None = None
-
-
-Progress = Callable[[Step], None]
-
-
-def silent(step: Step) -> None:
-    """The progress callback of somebody who does not want to know."""
+from millstream.jvm.progress import Progress, silent
 
 
 class Process(NamedTuple):

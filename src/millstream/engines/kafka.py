@@ -26,10 +26,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from millstream.engines import folder, jars, kafka_layout, ports, processes
-from millstream.engines.engine import Process, Progress, Step, silent
+from millstream.engines.engine import Process
 from millstream.engines.errors import EngineError, EngineInputError
-from millstream.engines.java import find_java
 from millstream.engines.kafka_layout import Layout
+from millstream.jvm.progress import Progress, Step, silent
 
 DEFAULT_PORT = 9092
 START_SECONDS = 90.0
@@ -211,7 +211,7 @@ class KafkaEngine:
         return str(self._folder(node) / "server.properties")
 
     def _java_command(self, progress: Progress) -> list[str]:
-        java = find_java()
+        java = jars.find_java()
         jar_folder = jars.fetch(self._cache, progress)
         heap = os.environ.get(HEAP_VARIABLE, DEFAULT_HEAP).split()
         logging = (
@@ -265,7 +265,7 @@ class KafkaEngine:
         outputs = [run.communicate()[0] for run in runs]
         for node, run, output in zip(new, runs, outputs, strict=True):
             if run.returncode != 0:
-                raise EngineError(f"the storage of node {node} cannot be formatted: {reason_in(output)}")
+                raise EngineError(f"the storage of node {node} cannot be formatted: {processes.reason_in(output)}")
 
     def _launch(self, command: list[str], node: int) -> None:
         place = self._folder(node)
@@ -292,7 +292,8 @@ class KafkaEngine:
             for node in brokers:
                 if self.pid(node) is None:
                     log = self._folder(node) / "server.log"
-                    raise EngineError(f"broker {node} ended: {reason_in(log.read_text(errors='replace'))} (see {log})")
+                    reason = processes.reason_in(log.read_text(errors="replace"))
+                    raise EngineError(f"broker {node} ended: {reason} (see {log})")
                 if node not in ready and known_brokers(self._layout.broker_ports[node]) >= running:
                     ready.add(node)
             if time.monotonic() > deadline:
@@ -317,13 +318,3 @@ def known_brokers(port: int) -> set[int]:
         return set(client.list_topics(timeout=3).brokers)
     except KafkaException:
         return set()
-
-
-def reason_in(log: str) -> str:
-    """Why a node of Kafka ended, in one line, out of its log."""
-    lines = log.splitlines()[-400:]
-    for mark in ("Exception: ", "Error: ", " ERROR "):
-        for line in reversed(lines):
-            if mark in line:
-                return line.partition(mark)[2].strip() if mark != " ERROR " else line.strip()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")

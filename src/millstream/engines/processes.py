@@ -1,4 +1,4 @@
-"""Processes that may have been started by somebody else: are they still the ones that were meant, and how they end.
+"""Processes that may have been started by somebody else: are they still the ones that were meant, how and why they end.
 
 A process id in a file says little, for ids are used again. So whoever asks also gives a text that must be in the
 process's command line (the path of its own settings file), and only a process that has it is ever signalled.
@@ -11,11 +11,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 POLL_SECONDS = 0.05
 EXEC_POLLS, EXEC_SECONDS = 100, 0.005
+JAVA_MARKS = ("Exception: ", "Error: ", " ERROR ")
 
 
 def command_of(pid: int) -> str | None:
@@ -72,6 +73,16 @@ def wait_for_end(pids: Collection[int], mark: str, seconds: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)
+
+
+def reason_in(log: str, marks: Sequence[str] = JAVA_MARKS) -> str:
+    """Why a process ended, in one line, out of its log: what follows the last of the first mark that is there."""
+    lines = log.splitlines()[-400:]
+    for mark in marks:
+        for line in reversed(lines):
+            if mark in line:
+                return line.partition(mark)[2].strip()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

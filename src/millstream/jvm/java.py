@@ -1,4 +1,4 @@
-"""The Java that runs Apache Kafka: found in JAVA_HOME or on the PATH, and new enough."""
+"""The Java that runs our Java programs: found in JAVA_HOME or on the PATH, and new enough for all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from millstream.engines.errors import EngineError
+from millstream.jvm.errors import JvmError
 
 MINIMUM = 17
 HELP = (
@@ -18,17 +18,17 @@ HELP = (
 )
 
 
-def find_java(environ: Mapping[str, str] = os.environ) -> str:
-    """The path of a `java` that will do; EngineError says what to install."""
+def find_java(needed_by: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The path of a `java` that will do; JvmError says what to install, and what needs it ("Apache Kafka")."""
     java = None
     if environ.get("JAVA_HOME"):
         java = shutil.which(str(Path(environ["JAVA_HOME"]) / "bin" / "java"))
     java = java or shutil.which("java", path=environ.get("PATH", os.defpath))
     if java is None:
-        raise EngineError(f"Apache Kafka needs Java, and there is no `java` on the PATH: {HELP}")
+        raise JvmError(f"{needed_by} needs Java, and there is no `java` on the PATH: {HELP}")
     version = java_version(java)
     if version < MINIMUM:
-        raise EngineError(f"{java} is Java {version}, and Apache Kafka needs {MINIMUM} or newer: {HELP}")
+        raise JvmError(f"{java} is Java {version}, and {needed_by} needs {MINIMUM} or newer: {HELP}")
     return java
 
 
@@ -37,8 +37,8 @@ def java_version(java: str) -> int:
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EngineError(f"{java} does not run ({error}): {HELP}") from error
+        raise JvmError(f"{java} does not run ({error}): {HELP}") from error
     match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if match is None:
-        raise EngineError(f"`{java} -version` does not say which Java it is: {HELP}")
+        raise JvmError(f"`{java} -version` does not say which Java it is: {HELP}")
     return int(match[1])
