@@ -1,5 +1,5 @@
 # Everything a fresh Debian machine needs: `make test` and `make demo` set up what is missing and then run.
-# State that can be thrown away: .venv (Python), $(MILLSTREAM_CACHE) or .cache (Kafka's jars, stamps). `make clean` does.
+# State that can be thrown away: .venv (Python), $(MILLSTREAM_CACHE) or .cache (jars, stamps). `make clean` does.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +15,7 @@ SYSTEM_STAMP := $(STAMPS)/system-packages
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
 
-setup: system venv jars  ## Install all that the tests need: Debian packages, the virtual environment, Kafka's jars
+setup: system venv jars  ## Install all that the tests need: Debian packages, the virtual environment, jars
 
 system: $(SYSTEM_STAMP)
 
@@ -34,7 +34,7 @@ $(VENV_STAMP): pyproject.toml | $(SYSTEM_STAMP)
 	@touch $@
 
 jars: venv system
-	$(BIN)/python scripts/fetch_kafka.py --cache $(MILLSTREAM_CACHE)
+	$(BIN)/python scripts/fetch_jars.py --cache $(MILLSTREAM_CACHE)
 
 check: venv  ## ruff (lint and format) and mypy in strict mode
 	$(BIN)/ruff check .
@@ -47,15 +47,15 @@ test-millstream: setup  ## Every test; those suites on Millstream
 	$(BIN)/python -m pytest
 
 test-apache-kafka: setup  ## The behaviour, client and command suites on Apache Kafka, started from its jars
-	$(BIN)/python -m pytest tests/behaviour tests/clients tests/commands --bootstrap-servers apache-kafka
+	$(BIN)/python -m pytest tests/behaviour tests/clients tests/commands tests/pipelines/running --bootstrap-servers apache-kafka
 
-demo: venv  ## See the log at work with a real client
-	$(BIN)/python scripts/demo.py
+demo: venv  ## See it at work: clicks made, saved by two groups in two stores, and a report, in less than two minutes
+	$(BIN)/millstream example run clicks
 
 format: venv  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove the virtual environment, the cache and what the tools leave behind
-	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .cache millstream-examples .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,14 +7,17 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "millstream"
 LADDER = {
+    "jvm": set(),
     "wire": set(),
     "log": {"wire"},
     "broker": {"wire", "log"},
     "server": {"wire", "log", "broker"},
-    "engines": {"wire", "log", "broker", "server"},
+    "engines": {"wire", "log", "broker", "server", "jvm"},
     "cluster": set(),
+    "stores": {"jvm", "engines"},
+    "pipelines": {"jvm", "cluster"},
     "testing": {"wire", "log", "broker", "server"},
-    "cli": {"wire", "log", "broker", "server", "engines", "cluster"},
+    "cli": {"wire", "log", "broker", "server", "engines", "cluster", "jvm", "stores", "pipelines"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 

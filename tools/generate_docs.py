@@ -1,9 +1,9 @@
-"""Writes the pages of `docs/` that are tables of what the code declares: APIs, settings and commands.
+"""Writes the pages of `docs/` that are tables of what the code declares: APIs, settings, commands and pipelines.
 
     python tools/generate_docs.py
 
-A test compares the result with what is checked in, so that no API, no setting, no command and no option can go
-undocumented.
+A test compares the result with what is checked in, so that no API, no setting, no command, no option and no part of a
+pipeline can go undocumented. Pipelines are in `pipeline_docs`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 
+import pipeline_docs
 from millstream.broker.apis import load_all
 from millstream.broker.apis.registry import APIS, Api
 from millstream.broker.configs.catalogue import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
@@ -177,13 +178,21 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"apis.md": apis_page, "settings.md": settings_page, "commands.md": commands_page}
+PAGES = {
+    "apis.md": apis_page,
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "pipelines/reference.md": pipeline_docs.reference_page,
+}
 
 
 def main() -> int:
     for name, page in PAGES.items():
         (DOCS / name).write_text(page())
         print(f"docs/{name} written")
+    for path in pipeline_docs.pages():
+        path.write_text(pipeline_docs.with_tables(path.read_text()))
+        print(f"{path.relative_to(DOCS.parent)}: tables written")
     return 0
 
 

@@ -30,6 +30,8 @@ COMMANDS = {
     "bench": "bench",
     "plan": "plan",
     "graduate": "graduate",
+    "pipeline": "pipeline",
+    "example": "example",
 }
 """Command -> the module in this package whose `app` has it: as the whole app, or as a command of the same name."""
 

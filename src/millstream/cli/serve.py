@@ -22,6 +22,7 @@ import typer
 
 from millstream.cli.options import command_app
 from millstream.cli.output import fail
+from millstream.folders import data_home
 from millstream.logs import get_logger
 
 if TYPE_CHECKING:
@@ -146,11 +147,7 @@ def data_folder(settings: Settings) -> Path:
 
 def default_data() -> Path:
     """`millstream` under the user's data home."""
-    if sys.platform == "darwin":
-        home = Path.home() / "Library" / "Application Support"
-    else:
-        home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return home / "millstream"
+    return data_home() / "millstream"
 
 
 def configure_logging(level: str) -> None:

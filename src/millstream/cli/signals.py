@@ -25,6 +25,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_set = False
+        self.count = 0
+        """How many times the word came: who repeats it is in a hurry."""
         self._ready = False
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
@@ -42,6 +44,7 @@ class Stop:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.is_set = True
+        self.count += 1
         with contextlib.suppress(BlockingIOError):
             os.write(self._write, b"!")
         if not self._ready:

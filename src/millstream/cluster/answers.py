@@ -29,7 +29,7 @@ def refuse(what: str, code: int, message: str | None) -> NoReturn:
 def refuse_client(what: str, error: Any) -> NoReturn:
     """Raises what an error of the confluent-kafka client means (its `KafkaError`, or an exception that holds one)."""
     error = error.args[0] if isinstance(error, Exception) else error
-    if error.name() in ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE"):
+    if error.name() in ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_WAIT_COORD"):
         raise Unreachable(f"{what}: the cluster does not answer any more ({error.str()})")
     if error.code() > 0:
         refuse(what, error.code(), error.str())

@@ -1,0 +1,159 @@
+"""The samples in the pages about steps and look-ups are run, and give what the pages say."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from millstream.pipelines import read
+from millstream.testing import TestServer, running_server
+from support.doc_samples import Sample, files_beside, pipeline_samples
+from support.running_pipelines import Running, Topics
+
+PAGES = ("pipelines/steps.md", "pipelines/lookups.md")
+SAMPLES = [sample for sample in pipeline_samples() if str(sample.page).endswith(PAGES)]
+ORDERS: list[dict[str, Any]] = [
+    {"id": 1, "customer": "anna", "amount": 12.5},
+    {"id": 2, "customer": "bert", "amount": 9999.0},
+    {"id": 2, "customer": None, "amount": 9999.0},
+]
+
+
+class Flow(NamedTuple):
+    """What is in the topics that a sample reads, and what comes out at the other end."""
+
+    given: dict[str, list[Any]]
+    topic: str
+    expected: list[Any]
+    dead_letters: int = 0
+
+
+def moment(minute: int, second: int = 0) -> str:
+    return f"2024-01-01T00:{minute:02}:{second:02}.000Z"
+
+
+VISITORS = {"visitors": [{"ip": "10.0.0.1"}, {"ip": "66.0.0.1"}, {"ip": "99.0.0.1"}]}
+FLOWS = {
+    "sql-large-orders": Flow(
+        {"orders": ORDERS}, "large-orders", [{"id": 2, "name": "BERT", "amount": 9999.0}, {"id": 2, "amount": 9999.0}]
+    ),
+    "parse-slow-requests": Flow(
+        {"requests": ["GET /a took 250 ms", "PUT /b took 9 ms", "?"]},
+        "slow-requests",
+        [{"method": "GET", "url": "/a", "took_ms": 250}],
+        dead_letters=1,
+    ),
+    "cast-amounts": Flow(
+        {"raw-orders": [{"id": "1", "amount": "2.5", "day": "2024-01-01"}, {"id": "x", "amount": "1"}]},
+        "cast-orders",
+        [{"id": 1, "amount": 2.5, "day": "2024-01-01"}],
+        dead_letters=1,
+    ),
+    "filter-orders": Flow({"orders": ORDERS}, "some-orders", ORDERS[:2]),
+    "select-columns": Flow(
+        {"orders": ORDERS},
+        "customers-of-orders",
+        [{"id": 1, "customer": "ANNA"}, {"id": 2, "customer": "BERT"}, {"id": 2}],
+    ),
+    "add-tax": Flow({"orders": ORDERS[:1]}, "taxed-orders", [{**ORDERS[0], "tax": 2.5, "total": 15.0}]),
+    "drop-names": Flow({"orders": ORDERS[:1]}, "nameless-orders", [{"id": 1, "amount": 12.5}]),
+    "watermark-visits": Flow(
+        {"visits": [{"page": "a", "at": moment(0, 10)}, {"page": "b", "at": moment(30)}]},
+        "visits-per-minute",
+        [{"window_start": moment(0), "window_end": moment(1), "page": "a", "visits": 1}],
+    ),
+    "deduplicate-orders": Flow({"orders": ORDERS}, "orders-once", ORDERS[:2]),
+    "aggregate-sales": Flow(
+        {"sales": [{"city": "Ulm", "amount": 1.5, "at": moment(7)}, {"city": "ulm", "amount": 2.5, "at": moment(11)}]},
+        "sales-per-city",
+        [
+            {"window_start": moment(0), "window_end": moment(10), "city": "ULM", "sales": 1, "total": 1.5},
+            {"window_start": moment(5), "window_end": moment(15), "city": "ULM", "sales": 2, "total": 4.0},
+            {"window_start": moment(10), "window_end": moment(20), "city": "ULM", "sales": 1, "total": 2.5},
+        ],
+    ),
+    "join-clicks": Flow(
+        {
+            "shown": [{"ad": 1, "page": "a", "shown_at": moment(0)}, {"ad": 2, "page": "b", "shown_at": moment(0)}],
+            "ad-clicks": [{"clicked": 1, "clicked_at": moment(5)}],
+        },
+        "clicked-ads",
+        [{"ad": 1, "page": "a", "shown_at": moment(0), "clicked": 1, "clicked_at": moment(5)}],
+    ),
+    "python-orders": Flow(
+        {"orders": ORDERS[:1]}, "orders-with-first-letters", [{**ORDERS[0], "name": "Anna", "letter": "A"}]
+    ),
+    "map-agents": Flow(
+        {"agents": [{"id": 1, "agent": "Lynx/2"}, {"id": 2, "agent": "Lynx"}]},
+        "browsers",
+        [{"id": 1, "browser": "Lynx", "version": 2}],
+        dead_letters=1,
+    ),
+    "state-streaks": Flow(
+        {"games": [{"player": "a", "won": True}, {"player": "a", "won": True}]},
+        "streaks",
+        [{"player": "a", "streak": 2}],
+    ),
+    "lookup-in-a-file": Flow(
+        VISITORS,
+        "visitors-with-networks",
+        [
+            {"ip": "10.0.0.1", "owner": "ours", "trusted": True},
+            {"ip": "66.0.0.1", "owner": "theirs", "trusted": False},
+        ],
+        dead_letters=1,
+    ),
+    "lookup-in-memory": Flow(VISITORS, "visitors-in-offices", [{"ip": "10.0.0.1", "city": "Ulm", "floor": 2}]),
+    "lookup-in-a-database": Flow(
+        {"orders": ORDERS[:2]},
+        "orders-with-places",
+        [{**ORDERS[0], "place": "shelf 7"}, {**ORDERS[1], "place": "cellar"}],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TestServer]:
+    """A log of its own: the samples name their topics as they like."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_samples_run(sample: Sample, server: TestServer, spark: SparkSession, tmp_path: Path) -> None:
+    for name, text in files_beside(sample.page).items():
+        (tmp_path / name).write_text(text)
+    with closing(sqlite3.connect(tmp_path / "stock.db")) as connection:
+        connection.executescript((tmp_path / "stock.sql").read_text())
+    file = tmp_path / "sample.yaml"
+    (name,) = [line.split()[1] for line in sample.text.splitlines() if line.startswith("pipeline:")]
+    flow = FLOWS[name]
+    topics, text = Topics(server.bootstrap_servers), sample.text
+    for topic, records in flow.given.items():  # several samples read the same topic, each with records of its own
+        text = text.replace(f"topic: {topic},", f"topic: {name}-{topic},")
+        topics.fill(f"{name}-{topic}", records)
+    file.write_text(text)
+    (pipeline,) = read(file)
+
+    with Running(pipeline, server.bootstrap_servers, spark, tmp_path / "home", once=True) as running:
+        running.join()
+
+    assert running.code == 0
+    found = [json.loads(record.value() or b"null") for record in topics.all(flow.topic)]
+    assert sorted(found, key=str) == sorted(
+        ({k: v for k, v in row.items() if v is not None} for row in flow.expected), key=str
+    )
+    assert running.status() is not None
+    if flow.dead_letters:
+        assert len(topics.all(pipeline.dead_letter_topic)) == flow.dead_letters
+
+
+def test_every_sample_has_results_to_compare_with() -> None:
+    names = [line.split()[1] for sample in SAMPLES for line in sample.text.splitlines() if line.startswith("pipeline:")]
+
+    assert sorted(names) == sorted(FLOWS)
