@@ -1,4 +1,4 @@
-"""The built wheel installs into an empty environment and serves."""
+"""The built wheel installs into an empty environment, serves, and has the examples in it."""
 
 import subprocess
 import sys
@@ -19,8 +19,11 @@ def test_the_wheel_installs_into_an_empty_environment_and_serves(tmp_path: Path)
     venv.create(tmp_path / "empty", with_pip=False)
     python = tmp_path / "empty" / "bin" / "python"
     subprocess.run([*pip, "--python", str(python), "install", str(wheel)], check=True)
+    command = tmp_path / "empty" / "bin" / "millstream"
+    listed = subprocess.run([command, "example", "list"], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "\nclicks " in listed.stdout
     process = subprocess.Popen(
-        [tmp_path / "empty" / "bin" / "millstream", "serve", "--listen", "127.0.0.1:0", "--ephemeral"],
+        [command, "serve", "--listen", "127.0.0.1:0", "--ephemeral"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -1,0 +1,39 @@
+"""Sales of two regions, a topic for each; their time runs fast, so that hours pass while one watches."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Producer
+
+from example_kit import Run
+from example_kit.clients import patient
+from example_kit.pace import paced
+
+SHOPS = {"sales-north": ("Harbour", "Mill Lane"), "sales-south": ("Market", "Station", "Vineyard")}
+"""Topic -> its shops."""
+HOURS_A_SECOND = 1.0
+HOUR = "%Y-%m-%d %H:00"
+
+
+class Till:
+    """Makes sales, at the rate that the run's options say. `now` is the time in the shops."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+
+    def sell(self, seconds: float) -> None:
+        rate = self._run.options.rate
+        producer = Producer(patient(self._run.bootstrap))
+        for _ in paced(seconds, rate):
+            self.now += timedelta(hours=HOURS_A_SECOND / rate)
+            topic = random.choice(list(SHOPS))
+            shop = random.choice(SHOPS[topic])
+            sale = {"shop": shop, "cents": random.randint(50, 9999)}
+            producer.produce(topic, json.dumps(sale), key=shop, timestamp=int(self.now.timestamp() * 1000))
+            producer.poll(0)
+        producer.flush()
+        self._run.say(f"{seconds * rate:,.0f} more sales, until {self.now:%H:%M} in the shops")

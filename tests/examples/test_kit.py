@@ -1,0 +1,99 @@
+"""What all examples share, where an example that goes well does not show it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from example_kit import Child, ExampleError, create_topic, started_cluster
+from example_kit.processes import EXAMPLES
+from example_kit.run import _text
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module that children can run, given by its code in `the_child.py`."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "the_child"
+
+
+def child(code: str, tmp_path: Path, **environment: str) -> tuple[Child, list[dict[str, Any]]]:
+    (tmp_path / "the_child.py").write_text(code)
+    heard: list[dict[str, Any]] = []
+    started = Child("the_child", ["one"], hear=heard.append, log=tmp_path / "log", environment=environment)
+    return started, heard
+
+
+@pytest.mark.usefixtures("module")
+def test_a_child_tells_and_ends(tmp_path: Path) -> None:
+    code = "import os, sys; from example_kit import tell; tell(said=sys.argv[1:], word=os.environ['WORD'])"
+    started, heard = child(code, tmp_path, WORD="hello")
+    started.wait()
+    assert heard == [{"said": ["one"], "word": "hello"}]
+    assert not started.is_running()
+
+
+@pytest.mark.usefixtures("module")
+def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
+    started, _ = child("raise RuntimeError('no more ink')", tmp_path)
+    with pytest.raises(ExampleError, match=r"the_child failed: RuntimeError: no more ink \(see .*log\)"):
+        started.wait()
+
+
+@pytest.mark.usefixtures("module")
+def test_a_child_is_asked_to_stop(tmp_path: Path) -> None:
+    code = "from example_kit import parent_says_stop, tell; parent_says_stop().wait(); tell(stopped=True)"
+    started, heard = child(code, tmp_path)
+    assert started.is_running()
+    started.stop()
+    assert heard == [{"stopped": True}]
+
+
+@pytest.mark.usefixtures("module")
+def test_a_child_that_does_not_stop_is_killed(tmp_path: Path) -> None:
+    started, _ = child("import time; time.sleep(600)", tmp_path)
+    started.ask_to_stop()
+    with pytest.raises(ExampleError, match="the_child did not stop within 0 s and was killed"):
+        started.wait(0.2)
+    assert not started.is_running()
+
+
+@pytest.mark.usefixtures("module")
+def test_half_a_word_of_a_child_that_was_killed_is_not_heard(tmp_path: Path) -> None:
+    code = 'import os, sys; sys.stdout.write(\'{"a": 1}\\n{"b"\'); sys.stdout.flush(); os.kill(os.getpid(), 9)'
+    started, heard = child(code, tmp_path)
+    with pytest.raises(ExampleError, match="exit code -9"):
+        started.wait()
+    assert heard == [{"a": 1}]
+
+
+def test_examples_are_importable_where_children_look() -> None:
+    assert str(EXAMPLES) in sys.path
+    assert (EXAMPLES / "example_kit" / "__init__.py").is_file()
+
+
+def test_a_topic_that_is_there_may_be_used_but_is_not_fresh() -> None:
+    with started_cluster() as bootstrap:
+        create_topic(bootstrap, "orders", partitions=2)
+        create_topic(bootstrap, "orders", partitions=2)
+        with pytest.raises(ExampleError, match=r"topic orders is on .* already"):
+            create_topic(bootstrap, "orders", partitions=2, fresh=True)
+        with pytest.raises(ExampleError, match="topic no topic cannot be made"):
+            create_topic(bootstrap, "no topic")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234567, "1,234,567"),
+        (0.5, "0.5"),
+        (True, "yes"),
+        (None, "-"),
+        (["a", 2000], "a, 2,000"),
+        ({"x": 1, "y": None}, "x 1, y -"),
+        (Path("plot.png"), "plot.png"),
+    ],
+)
+def test_values_in_a_report(value: Any, text: str) -> None:
+    assert _text(value) == text
