@@ -63,7 +63,8 @@ def log_server(folder: Path) -> Iterator[str]:
 
 
 def new_topic(bootstrap: str, name: str, partitions: int = 2) -> str:
-    for future in AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, partitions, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: its answers end with it
+    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
         future.result()
     return name
 

@@ -42,7 +42,7 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = os.getloadavg()[0]
     return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.system()} {platform.release()}, "
+        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.system()}, "
         f"Python {platform.python_version()}; load at the beginning {load:.1f}"
     )
 

@@ -14,8 +14,8 @@ def test_without_adaptation_the_limit_is_what_was_given() -> None:
 def test_a_slow_sink_makes_batches_smaller() -> None:
     pressure = Pressure(BackPressure(target=2.0))
     assert pressure.batch_done(FIRST_LIMIT, 20.0) is None  # one batch may be an accident
-    assert pressure.batch_done(FIRST_LIMIT, 20.0) == 10_000
-    assert pressure.limit == 10_000
+    assert pressure.batch_done(FIRST_LIMIT, 20.0) == FIRST_LIMIT // 10
+    assert pressure.limit == FIRST_LIMIT // 10
 
 
 def test_a_fast_sink_makes_batches_larger_while_it_is_behind() -> None:
@@ -43,7 +43,7 @@ def test_small_differences_are_not_worth_a_restart() -> None:
 
 
 def test_never_more_than_the_largest_and_never_next_to_nothing() -> None:
-    capped = Pressure(BackPressure(target=2.0, max_records=150_000))
-    assert [capped.batch_done(FIRST_LIMIT, 0.1) for _ in range(2)] == [None, None]  # 150,000 is not twice 100,000
+    capped = Pressure(BackPressure(target=2.0, max_records=FIRST_LIMIT * 3 // 2))
+    assert [capped.batch_done(FIRST_LIMIT, 0.1) for _ in range(2)] == [None, None]  # half as much more is not twice
     crawling = Pressure(BackPressure(target=2.0))
-    assert [crawling.batch_done(FIRST_LIMIT, 100_000.0) for _ in range(2)] == [None, SMALLEST_LIMIT]
+    assert [crawling.batch_done(FIRST_LIMIT, 10_000_000.0) for _ in range(2)] == [None, SMALLEST_LIMIT]

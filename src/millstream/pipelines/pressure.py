@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from millstream.pipelines.description.pipeline import BackPressure
 
-FIRST_LIMIT = 100_000
+FIRST_LIMIT = 1_000_000
 SMALLEST_LIMIT = 1_000
 AGREEING_BATCHES = 2
 FULL = 0.9

@@ -22,6 +22,7 @@ from millstream.pipelines.spark.lookups.texts import text_of
         (float("-inf"), "double", "-Infinity"),
         (Decimal("1E+3"), "decimal(10,0)", "1000"),
         (b"\x00\xff", "binary", "00ff"),
+        ("ab", "binary", "6162"),
         (b"\x01", "boolean", "1"),
         ("Ä".encode(), "string", "Ä"),
         (memoryview(b"x"), "string", "x"),

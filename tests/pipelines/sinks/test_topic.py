@@ -79,5 +79,6 @@ def test_a_record_too_large_is_refused_alone(
     assert refused is not None
     (row,) = refused.collect()
     assert (row["id"], row[ERROR]["error"]) == (1, "record-too-large")
-    found = Topics(cluster.bootstrap_servers).all(topic)
-    assert sorted(json.loads(message.value() or b"")["id"] for message in found) == [0, 2]
+    found = [json.loads(message.value() or b"")["id"] for message in Topics(cluster.bootstrap_servers).all(topic)]
+    assert set(found) == {0, 2}
+    assert delivery == "at-least-once" or len(found) == 2  # at least once, the others may be written twice

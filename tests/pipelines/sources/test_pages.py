@@ -72,7 +72,8 @@ def test_samples_run(sample: Sample, server: TestServer, spark: SparkSession, tm
     topics = Topics(server.bootstrap_servers)
     for topic, records in TOPICS.get(pipeline.name, {}).items():
         topics.fill(topic, records, lambda value: value["name"].lower() if "name" in value else None)
-    with Running(pipeline, server.bootstrap_servers, spark, tmp_path / "home", once=True) as running:
+    once = pipeline.model_copy(update={"mode": "once"})
+    with Running(once, server.bootstrap_servers, spark, tmp_path / "home") as running:
         running.join()
     assert running.code == 0
     assert RESULTS[pipeline.name](topics, tmp_path)

@@ -73,7 +73,7 @@ def test_what_is_not_there_is_named(spark: SparkSession) -> None:
 
 def test_a_stream_with_a_table_keeps_the_origin(spark: SparkSession, tmp_path: Path) -> None:
     stream = FileStream(spark, tmp_path, "id int", [{"id": 1}], [{"id": 2}])
-    users = static(spark, "id int, name string", (2, "Ann"))
+    users = spark.createDataFrame([(2, "Ann")], "id int, name string")
 
     joined = applied(stream.rows, join(on="id", how="left"), users=users)
 

@@ -28,12 +28,11 @@ GIVE_UP_SECONDS = 300.0
 class PipelineRun:
     """A pipeline from its start to its end."""
 
-    def __init__(self, context: Context, folder: PipelineFolder, hurry: threading.Event, *, once: bool) -> None:
+    def __init__(self, context: Context, folder: PipelineFolder, hurry: threading.Event) -> None:
         """`hurry`: once it is set, stopping does not wait for the end of a batch."""
         self._context = context
         self._folder = folder
         self._hurry = hurry
-        self._once = once
         self._queries: list[Query] = []
         self._group: offsets.GroupPositions | None = None
         self._retry_at: dict[str, float] = {}
@@ -56,7 +55,7 @@ class PipelineRun:
         try:
             make_topics(self._context)
             self._queries = [
-                Query(plan, query, self._folder.checkpoint(query.name), once=self._once)
+                Query(plan, query, self._folder.checkpoint(query.name))
                 for query, plan in plans_of(self._context, self._folder)
             ]
             self._group = offsets.GroupPositions(source_cluster(self._context), self._context.pipeline.group)

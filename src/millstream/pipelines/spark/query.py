@@ -33,11 +33,10 @@ COMMIT_SECONDS = 10.0
 class Query:
     """A query that can be started, watched and stopped, and started again."""
 
-    def __init__(self, plan: Plan, query: QueryPlan, checkpoint: str, *, once: bool) -> None:
+    def __init__(self, plan: Plan, query: QueryPlan, checkpoint: str) -> None:
         self._plan = plan
         self.query = query
         self._checkpoint = checkpoint
-        self._once = once
         self._pressure = Pressure(plan.context.pipeline.back_pressure)
         self._streaming: StreamingQuery | None = None
         self._handler: BatchHandler | _BadRecordsHandler | None = None
@@ -82,7 +81,7 @@ class Query:
             writer = writer.foreachBatch(self._handler)
             writer = writer.outputMode(self._plan.output_mode if self.query.name == MAIN else "append")
             every = {"processingTime": span_text(pipeline.every)}
-            writer = writer.trigger(**({"availableNow": True} if self._once or pipeline.mode == "once" else every))
+            writer = writer.trigger(**({"availableNow": True} if pipeline.mode == "once" else every))
         self._streaming = writer.start()
 
     @property

@@ -54,7 +54,7 @@ class Runner:
         session: SparkSession | None = None,
     ) -> None:
         """`session`: one that is there already, which stays; otherwise the runner has its own."""
-        self._pipelines = pipelines
+        self._pipelines = [_once(pipeline) for pipeline in pipelines] if once else pipelines
         self._connection = connection
         self._home = home
         self._master = master
@@ -62,7 +62,6 @@ class Runner:
         self._metrics_address = metrics
         self._memory = memory
         self._conf = conf or {}
-        self._once = once
         self._session = session
         self._runs: dict[str, PipelineRun] = {}
         self._folders: dict[str, PipelineFolder] = {}
@@ -150,7 +149,7 @@ class Runner:
         for pipeline in self._pipelines:
             folder = self._folders[pipeline.name]
             context = Context(spark, pipeline, self._connection, folder.path)
-            self._runs[pipeline.name] = PipelineRun(context, folder, self._hurry, once=self._once)
+            self._runs[pipeline.name] = PipelineRun(context, folder, self._hurry)
         for run in self._runs.values():
             run.start()
 
@@ -183,3 +182,7 @@ class Runner:
             self._folders[status.name].record(status)
         metrics.update(snapshot)
         on_change(snapshot)
+
+
+def _once(pipeline: Pipeline) -> Pipeline:
+    return pipeline.model_copy(update={"mode": "once"})

@@ -84,4 +84,12 @@ def _object(text: Any) -> Mapping[str, Any] | Unusable:
 
 
 def _fields(found: dict[bytes, bytes]) -> dict[str, Any]:
-    return {name.decode("utf-8", "replace"): value for name, value in found.items()}
+    return {_text(name): _text(value) for name, value in found.items()}
+
+
+def _text(value: bytes) -> Any:
+    """What Redis holds is bytes; mostly they are a text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

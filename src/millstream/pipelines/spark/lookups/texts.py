@@ -17,8 +17,10 @@ BOOLEAN, BINARY, TIMESTAMP = "boolean", "binary", "timestamp"
 
 def text_of(value: Any, type_: str) -> str | None:
     """A value for a column of this type (as Spark calls it)."""
-    if value is None or isinstance(value, str):
+    if value is None or (isinstance(value, str) and type_ != BINARY):
         return value
+    if isinstance(value, str):
+        return value.encode().hex()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes | bytearray | memoryview):

@@ -10,12 +10,13 @@ workers.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from pyspark import TaskContext
 
 LEDGER = "millstream-batches"
@@ -41,6 +42,7 @@ def send(transaction: Transaction, batches: Iterator[pa.RecordBatch]) -> Iterato
         {
             "log_level": 0,
             "linger.ms": 20,
+            "partitioner": "murmur2_random",  # as Spark's own writer, so that a key stays in its partition
             "transaction.timeout.ms": TRANSACTION_MS,
             **transaction.properties,
             "transactional.id": transaction.id,
@@ -57,37 +59,40 @@ def send(transaction: Transaction, batches: Iterator[pa.RecordBatch]) -> Iterato
         producer.produce(LEDGER, str(transaction.number), key=transaction.key, partition=0)
         producer.commit_transaction(ANSWER_SECONDS)
     except BaseException:
-        producer.abort_transaction(ANSWER_SECONDS)
+        with suppress(KafkaException):  # after a fatal error there is nothing to abort; the first error tells
+            producer.abort_transaction(ANSWER_SECONDS)
         raise
     yield pa.RecordBatch.from_pydict({"records": [count]})
 
 
 def last_batch(properties: Mapping[str, Any], key: str) -> int:
-    """The number of the last batch that was committed under this key; -1: none."""
-    consumer = Consumer(
-        {
-            "log_level": 0,
-            **{name: value for name, value in properties.items() if name != "message.max.bytes"},
-            "group.id": "millstream-batches",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    with closing(consumer):
-        consumer.assign([TopicPartition(LEDGER, 0, 0)])
-        last = -1
-        while True:
-            message = consumer.poll(ANSWER_SECONDS)
+    """The number of the last batch that was committed under this key; -1: none.
+
+    Read to the high watermark: the open transaction of another pipeline hides what comes after it until it ends.
+    """
+    given = {name: value for name, value in properties.items() if name != "message.max.bytes"}
+    common = {"log_level": 0, **given, "group.id": LEDGER, "enable.auto.commit": False}
+    with closing(Consumer({**common, "isolation.level": "read_uncommitted"})) as any_reader:
+        high = any_reader.get_watermark_offsets(TopicPartition(LEDGER, 0), ANSWER_SECONDS)[1]
+    reader = Consumer({**common, "isolation.level": "read_committed", "enable.partition.eof": True})
+    with closing(reader):
+        reader.assign([TopicPartition(LEDGER, 0, 0)])
+        last, deadline = -1, time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            message = reader.poll(1)
             if message is None:
-                raise TimeoutError(f"{LEDGER} cannot be read: no answer in {ANSWER_SECONDS:.0f} s")
+                continue
             error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    return last
+            if error is None:
+                if message.key() == key.encode():
+                    last = int(message.value() or b"-1")
+            elif error.code() != KafkaError._PARTITION_EOF:
                 raise RuntimeError(f"{LEDGER} cannot be read: {error.str()}")
-            if message.key() == key.encode():
-                last = int(message.value() or b"-1")
+            elif (message.offset() or 0) >= high:
+                return last
+    raise TimeoutError(
+        f"{LEDGER} cannot be read to its end in {ANSWER_SECONDS:.0f} s: a transaction is still open in it"
+    )
 
 
 def _produce(producer: Producer, topic: str, batches: Iterator[pa.RecordBatch]) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from datetime import date, datetime
+from typing import Any, SupportsIndex
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -79,6 +80,7 @@ class RowMapper:
         """The values of one column. What is not of its type becomes null, and its row's error is noted."""
         values = [result.get(field.name) for result in results]
         try:
+            _refuse_what_arrow_takes(values, field.type)
             return pa.array(values, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             for position, value in enumerate(values):
@@ -109,17 +111,31 @@ def _rows_of(result: Any, known: set[str]) -> list[dict[str, Any]]:
 
 def _message(error: Exception) -> str:
     """What an exception says, and where in the user's code it comes from."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]
-    where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if last.filename == __file__ else f" ({last.filename.rpartition('/')[2]}:{last.lineno})"
     return f"{error}{where}"
 
 
 def _fits(value: Any, type_: pa.DataType) -> bool:
     try:
+        _refuse_what_arrow_takes([value], type_)
         pa.array([value], type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False
     return True
+
+
+def _refuse_what_arrow_takes(values: Sequence[Any], type_: pa.DataType) -> None:
+    """Arrow cuts 1.5 to 1, and takes 5 to be five microseconds after 1970. TypeError."""
+    wanted: type | None = None
+    if pa.types.is_integer(type_):
+        wanted = SupportsIndex
+    elif pa.types.is_timestamp(type_):
+        wanted = datetime
+    elif pa.types.is_date(type_):
+        wanted = date
+    if wanted is not None and not all(value is None or isinstance(value, wanted) for value in values):
+        raise TypeError(f"not all values are of type {wanted.__name__}")
 
 
 def _where_fine(array: pa.Array, errors: Sequence[object]) -> pa.Array:
