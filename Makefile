@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export MILLSTREAM_CACHE := $(abspath $(or $(MILLSTREAM_CACHE),.cache))
+# Most tests wait for something; a file stays with one worker, which has its own server, Spark session and stores.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 STAMPS := $(MILLSTREAM_CACHE)/stamps
 VENV_STAMP := $(VENV)/.installed
 SYSTEM_STAMP := $(STAMPS)/system-packages
@@ -44,10 +46,10 @@ check: venv  ## ruff (lint and format) and mypy in strict mode
 test: setup check test-millstream test-apache-kafka  ## All set-up, all checks, all tests
 
 test-millstream: setup  ## Every test; those suites on Millstream
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
-test-apache-kafka: setup  ## The behaviour, client and command suites on Apache Kafka, started from its jars
-	$(BIN)/python -m pytest tests/behaviour tests/clients tests/commands tests/pipelines/running --bootstrap-servers apache-kafka
+test-apache-kafka: setup  ## The behaviour, client and command suites and the core of the pipelines on Apache Kafka, started from its jars
+	$(PYTEST) tests/behaviour tests/clients tests/commands tests/pipelines/running --bootstrap-servers apache-kafka
 
 demo: venv  ## See it at work: clicks made, saved by two groups in two stores, and a report, in less than two minutes
 	$(BIN)/millstream example run clicks

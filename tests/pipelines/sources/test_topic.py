@@ -125,6 +125,16 @@ def test_start_and_end_by_offset(context: Context, connection: Connection, read:
     assert not reader(context, topic=name, value="text").finished(json.dumps({name: {"0": 4}}))
 
 
+def test_the_end_of_a_topic_is_where_it_was_at_the_start(context: Context, connection: Connection, read: Read) -> None:
+    name = topic(connection, partitions=2)
+    produce(connection, name, "a", "b")
+    source = reader(context, topic=name, value="text", end="latest")
+    produce(connection, name, "c")
+    assert [row["value"] for row in read(source.rows(source.raw_stream()))] == ["a", "b"]
+    assert source.finished(json.dumps({name: {"0": 2, "1": 0}}))
+    assert not source.finished(json.dumps({name: {"0": 1, "1": 0}}))
+
+
 @pytest.mark.parametrize(
     ("position", "message"),
     [({"other": {0: 1}}, "names the topic other"), ({"TOPIC": {7: 1}}, "names partition 7 of .*, which has 0 to 0")],

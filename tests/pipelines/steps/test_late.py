@@ -85,13 +85,12 @@ SESSIONS = AggregateStep(window=Window(column="t", gap="40s"), by="id", compute=
         (MINUTES, "update", ["e", "g", "k", "m"]),
         (SLIDING, "append", ["e", "k", "m"]),
         (SESSIONS, "append", ["e", "j", "k", "m"]),
-        (DeduplicateStep(by="id"), "append", ["e", "g", "i", "j", "k", "m"]),
         (DeduplicateStep(by="id", within="10s"), "append", ["e", "g", "i", "j", "k", "m"]),
         (SqlStep(sql="SELECT window(t, '1 minute') w, id, count(*) n FROM stream GROUP BY window(t, '1 minute'), id"),
          "append", ["e", "g", "k", "m"]),
         (SqlStep(sql="SELECT DISTINCT t, id FROM stream"), "append", ["e", "g", "i", "j", "k", "m"]),
     ],
-    ids=["tumbling", "tumbling-update", "sliding", "sessions", "deduplicate", "within", "sql", "distinct"],
+    ids=["tumbling", "tumbling-update", "sliding", "sessions", "deduplicate", "sql", "distinct"],
 )  # fmt: skip
 def test_exactly_the_rows_that_spark_drops(
     spark: SparkSession, tmp_path: Path, step: Step, mode: str, expected: list[str]

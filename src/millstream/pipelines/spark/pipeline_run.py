@@ -77,6 +77,7 @@ class PipelineRun:
         if limit is not None and self.state == "running" and query.is_active:
             query.stop(self._hurry)
             query.start()
+            self._commit()
 
     def look_after(self, now: float) -> None:
         """Sees whether queries have ended, and why."""

@@ -60,7 +60,7 @@ class Query:
     def start(self) -> None:
         self._finished = None
         self._dead_letters = self.dead_letters
-        self.positions = self.positions or self._state().done()
+        self.positions = self._state().done() or self.positions  # the last batch may have ended unheard
         real_time = self.query.mode == "real-time"
         limit = None if real_time else self._pressure.limit
         self.status = self.status._replace(mode=self.query.mode, why=self.query.why, limit=limit)
@@ -257,7 +257,10 @@ def lag_of(progress: Mapping[str, Any]) -> int | None:
 
 def _offsets(text: Any) -> dict[str, dict[str, int]] | None:
     """Offsets by topic and partition out of Spark's JSON; None if it is something else."""
-    data = json.loads(text) if isinstance(text, str) else text
+    try:
+        data = json.loads(text) if isinstance(text, str) else text
+    except ValueError:  # files: where they began is a log of several documents
+        return None
     if isinstance(data, dict) and data and all(isinstance(value, dict) for value in data.values()):
         try:
             return {topic: {str(int(p)): int(o) for p, o in partitions.items()} for topic, partitions in data.items()}

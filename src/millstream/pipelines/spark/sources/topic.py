@@ -92,17 +92,18 @@ class TopicReader:
         return {"startingOffsets": json.dumps(whole)}
 
     def _find_end(self) -> dict[str, dict[int, int]] | None:
-        """The offset before which each partition ends; None if there is no end, or it is the topic's own."""
+        """The offset before which each partition ends, as it is now; None if there is no end."""
         end = self._source.end
-        if end is None or end == "latest":
+        if end is None:
             return None
         topics = self._topics()
-        if isinstance(end, str):
+        if isinstance(end, str) and end != "latest":
             return offsets.resolve_time(self._connection, topics, parse_time(end) or 0)
         there = offsets.beginning_and_end(self._connection, topics)
-        self._check_partitions(end, there, "end")
+        given = {} if isinstance(end, str) else end
+        self._check_partitions(given, there, "end")
         return {
-            topic: {partition: end.get(topic, {}).get(partition, last) for partition, (_, last) in partitions.items()}
+            topic: {partition: given.get(topic, {}).get(partition, last) for partition, (_, last) in partitions.items()}
             for topic, partitions in there.items()
         }
 
