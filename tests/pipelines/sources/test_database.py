@@ -14,12 +14,14 @@ import pymysql
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from millstream.pipelines.description.sources import DatabaseSource
 from millstream.pipelines.errors import PipelineError
 from millstream.pipelines.spark.context import Context
 from millstream.pipelines.spark.rows import visible
-from millstream.pipelines.spark.sources.database import DatabaseReader
+from millstream.pipelines.spark.sources.database import DatabaseReader, raw_schema
+from millstream.pipelines.spark.sources.database_stream import DatabaseStreamReader
 from millstream.stores import PostgreSQL
 from support.cluster import eventually, unique
 from support.stores import running
@@ -87,6 +89,32 @@ def read_rows(read: Read, source: DatabaseReader, limit: int | None = None) -> l
     return read(source.rows(source.raw_stream(limit)))
 
 
+class Follower:
+    """A query without Spark: keeps the offset, as JSON, and reads what is new."""
+
+    def __init__(self, source: DatabaseReader) -> None:
+        self._source = source
+        self._offset = source.initial_offset() or ""
+
+    def rows(self, limit: int = 1000, *, all_of_now: bool = False) -> list[dict[str, Any]]:
+        """The rows of the next micro-batch, by a process that knows nothing but the offset."""
+        schema = raw_schema(self._source.columns)
+        stream = DatabaseStreamReader(self._source.settings, schema, limit)
+        try:
+            if all_of_now:
+                stream.prepareForTriggerAvailableNow()
+            start = json.loads(self._offset)
+            end = stream.latestOffset(start, ReadMaxRows(limit))
+            self._offset = json.dumps(end)
+            parts = stream.partitions(start, end)
+            return [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
+        finally:
+            stream.stop()
+
+    def ids(self, limit: int = 1000, *, all_of_now: bool = False) -> list[Any]:
+        return [row["id"] for row in self.rows(limit, all_of_now=all_of_now)]
+
+
 def test_new_rows_by_an_incrementing_column_over_restarts(context: Context, store: Store, read: Read) -> None:
     store.execute("CREATE TABLE TABLE_ (id INTEGER PRIMARY KEY, name VARCHAR(20))")
     store.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(number, f"n{number}") for number in range(1, 8)])
@@ -100,58 +128,92 @@ def test_new_rows_by_an_incrementing_column_over_restarts(context: Context, stor
     assert values(read_rows(read, reader(context, store, incrementing="ID"))) == [9]
 
 
-def test_new_and_changed_rows_by_a_timestamp(context: Context, store: Store, read: Read) -> None:
+def test_new_and_changed_rows_by_a_timestamp(context: Context, store: Store) -> None:
     store.execute("CREATE TABLE TABLE_ (id INTEGER PRIMARY KEY, at TIMESTAMP NULL)")
     rows = [(1, "2026-01-01 00:00:00"), (2, "2026-01-01 00:00:01"), (3, "2026-01-01 00:00:01"), (4, None)]
     store.execute("INSERT INTO TABLE_ VALUES (?, ?)", rows)
-    source = reader(context, store, timestamp="at")
+    follower = Follower(reader(context, store, timestamp="at"))
     # A micro-batch never ends between two rows of the same time, whatever its limit.
-    assert sorted(values(read_rows(read, source, 2))) == [1, 2, 3]
-    store.execute("UPDATE TABLE_ SET at = CURRENT_TIMESTAMP WHERE id = 1")
-    assert values(read_rows(read, source)) == [1]
-    store.execute(
-        "UPDATE TABLE_ SET at = '2999-01-01 00:00:00' WHERE id = 2" if store.kind != "mariadb" else "SELECT 1"
-    )
-    assert read_rows(read, source) == []
+    assert sorted(follower.ids(2)) == [1, 2, 3]
+    assert follower.ids() == []
+    store.execute("UPDATE TABLE_ SET at = '2026-01-01 00:00:02' WHERE id = 1")
+    assert follower.ids() == [1]
+    store.execute("UPDATE TABLE_ SET at = CURRENT_TIMESTAMP WHERE id = 2")
+    assert follower.ids(all_of_now=True) == [2]
 
 
-def test_both_columns_tell_rows_of_the_same_time_apart(context: Context, lite: Store, read: Read) -> None:
-    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP NULL)")
+def test_both_columns_tell_rows_of_the_same_time_apart(context: Context, store: Store) -> None:
+    store.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP NULL)")
     times = ["2026-01-01 00:00:00", "2026-01-01 00:00:01"]
-    lite.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(number, times[number // 4]) for number in range(8)])
-    lite.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(None, times[0]), (9, None)])
-    batches: list[list[int]] = []
-    source = reader(context, lite, timestamp="at", incrementing="id")
-    stream = source.rows(source.raw_stream(3))
-    query = (
-        stream.writeStream.foreachBatch(lambda batch, _: batches.append(values(batch.collect())))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    assert batches == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    store.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(number, times[number // 4]) for number in range(8)])
+    store.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(None, times[0]), (9, None)])
+    follower = Follower(reader(context, store, timestamp="at", incrementing="id"))
+    assert [follower.ids(3) for _ in range(4)] == [[0, 1, 2], [3, 4, 5], [6, 7], []]
 
 
-def test_only_rows_after_the_start(context: Context, lite: Store, read: Read) -> None:
-    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP NULL)")
+def test_only_rows_after_the_start(context: Context, store: Store) -> None:
+    store.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP NULL)")
     rows = [(number, f"2026-01-01 00:00:0{number}") for number in range(5)]
-    lite.execute("INSERT INTO TABLE_ VALUES (?, ?)", rows)
-    by_time = reader(context, lite, timestamp="at", incrementing="id", start="2026-01-01 00:00:02")
-    assert values(read_rows(read, by_time)) == [3, 4]
+    store.execute("INSERT INTO TABLE_ VALUES (?, ?)", rows)
+    start = "2026-01-01 00:00:02"
+    assert Follower(reader(context, store, timestamp="at", start=start)).ids() == [3, 4]
+    assert Follower(reader(context, store, timestamp="at", incrementing="id", start=start)).ids() == [3, 4]
+    assert Follower(reader(context, store, incrementing="id", start=1)).ids() == [2, 3, 4]
 
 
-def test_start_of_an_incrementing_column(context: Context, lite: Store, read: Read) -> None:
-    lite.execute("CREATE TABLE TABLE_ (id INTEGER)")
-    lite.execute("INSERT INTO TABLE_ VALUES (?)", [(number,) for number in range(5)])
-    assert values(read_rows(read, reader(context, lite, incrementing="id", start=2))) == [3, 4]
-
-
-def test_a_query_in_place_of_a_table(context: Context, store: Store, read: Read) -> None:
+def test_a_query_in_place_of_a_table(context: Context, store: Store) -> None:
     store.execute("CREATE TABLE TABLE_ (id INTEGER, name VARCHAR(20))")
     store.execute("INSERT INTO TABLE_ VALUES (?, ?)", [(1, "anna"), (2, "bert"), (3, "arno")])
     query = f"SELECT id AS number, upper(name) AS name, 100 % 7 AS rest FROM {store.table} WHERE name LIKE 'a%';"
-    rows = read_rows(read, reader(context, store, query=query, incrementing="number"))
+    rows = Follower(reader(context, store, query=query, incrementing="number")).rows()
     assert [(row["number"], row["name"], row["rest"]) for row in rows] == [(1, "ANNA", 2), (3, "ARNO", 2)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2999-01-01T00:00:00Z"],
+        [1_767_225_600, 1_767_225_601, 32_472_144_000],
+        [1_767_225_600_000, 1_767_225_601_000, 32_472_144_000_000],
+    ],
+)
+def test_sqlite_has_times_of_many_kinds(context: Context, lite: Store, times: list[str | int]) -> None:
+    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP)")
+    lite.execute("INSERT INTO TABLE_ VALUES (?, ?)", list(enumerate(times)))
+    rows = Follower(reader(context, lite, timestamp="at")).rows()
+    assert [(row["id"], int(row["at"].timestamp())) for row in rows] == [(0, 1_767_225_600), (1, 1_767_225_601)]
+
+
+def test_the_second_that_runs_is_read_when_it_is_over(context: Context, lite: Store) -> None:
+    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP)")
+    # Whenever this runs, the row is of a second that is not over by the database's clock, or of one to come.
+    lite.execute("INSERT INTO TABLE_ VALUES (1, strftime('%Y-%m-%d %H:%M:%S', 'now', '+1 second'))")
+    follower = Follower(reader(context, lite, timestamp="at"))
+    assert follower.ids() == []
+    assert eventually(lambda: follower.ids()) == [1]
+
+
+def test_a_delay_waits_longer(context: Context, lite: Store) -> None:
+    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)")
+    lite.execute("INSERT INTO TABLE_ (id) VALUES (1)")
+    lite.execute("INSERT INTO TABLE_ VALUES (2, datetime('now', '-2 hours'))")
+    follower = Follower(reader(context, lite, timestamp="at", delay="1 hour"))
+    assert follower.ids(all_of_now=True) == [2]
+
+
+def test_the_database_is_not_asked_before_it_is_time(context: Context, lite: Store) -> None:
+    lite.execute("CREATE TABLE TABLE_ (id INTEGER)")
+    source = reader(context, lite, incrementing="id", poll="1 hour")
+    stream = DatabaseStreamReader(source.settings, raw_schema(source.columns), 2)
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, ReadMaxRows(2)) == start
+    lite.execute("INSERT INTO TABLE_ VALUES (1), (2), (3)")
+    assert stream.latestOffset(start, ReadMaxRows(2)) == start
+    stream = DatabaseStreamReader(source.settings, raw_schema(source.columns), 2)
+    first = stream.latestOffset(start, ReadMaxRows(2))
+    # The batch was full, so there may be more, and the next is not waited for.
+    assert stream.latestOffset(first, ReadMaxRows(2)) == {"incrementing": 3}
+    stream.stop()
 
 
 def test_a_batch_again(context: Context, store: Store) -> None:
@@ -204,30 +266,6 @@ def test_a_value_that_does_not_fit_its_column_is_its_rows_error(context: Context
     assert [row["_error"] and row["_error"]["error"] for row in rows] == ["wrong-type", "wrong-type", None]
     assert rows[0]["_error"]["message"].startswith("size is 'big', which is not bigint")
     assert (rows[1]["size"], rows[2]["day"]) == (3, date(2026, 2, 1))
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2999-01-01T00:00:00Z"],
-        [1_767_225_600, 1_767_225_601, 32_472_144_000],
-        [1_767_225_600_000, 1_767_225_601_000, 32_472_144_000_000],
-    ],
-)
-def test_sqlite_has_times_of_many_kinds(context: Context, lite: Store, read: Read, times: list[str | int]) -> None:
-    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP)")
-    lite.execute("INSERT INTO TABLE_ VALUES (?, ?)", list(enumerate(times)))
-    source = reader(context, lite, timestamp="at")
-    stream = source.rows(source.raw_stream()).selectExpr("id", "unix_seconds(at) AS seconds")
-    assert read(stream) == [Row(id=0, seconds=1_767_225_600), Row(id=1, seconds=1_767_225_601)]
-
-
-def test_the_second_that_runs_is_read_when_it_is_over(context: Context, lite: Store, read: Read) -> None:
-    lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)")
-    lite.execute("INSERT INTO TABLE_ (id) VALUES (?)", [(1,)])
-    assert values(read_rows(read, reader(context, lite, timestamp="at"))) == [1]
-    lite.execute("INSERT INTO TABLE_ (id) VALUES (?)", [(2,)])
-    assert read_rows(read, reader(context, lite, timestamp="at", delay="1 hour")) == []
 
 
 def test_a_stream_keeps_asking(context: Context, lite: Store) -> None:

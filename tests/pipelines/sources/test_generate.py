@@ -1,7 +1,6 @@
 """The generator: ids without a gap, moments at the rate, and an end."""
 
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -35,7 +34,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(generate_stream, "_now", lambda: clock.now)
-    monkeypatch.setattr(time, "sleep", clock.sleep)
+    monkeypatch.setattr(generate_stream, "sleep", clock.sleep)
     return clock
 
 

@@ -4,14 +4,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from millstream.pipelines import read
-from millstream.testing import TestServer, running_server
+from millstream.testing import running_server
 from support.doc_samples import Sample, files_beside, pipeline_samples
 from support.running_pipelines import Running, Topics
 

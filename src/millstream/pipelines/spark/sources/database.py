@@ -33,8 +33,8 @@ class DatabaseReader:
         self._spark = context.spark
         database = parse_database(source.database)
         relation = database_schema.relation_of(database, source.table, source.query)
-        self._columns = database_schema.columns_of(context.spark, database, relation, source.place)
-        self._settings = Settings(
+        self.columns = database_schema.columns_of(context.spark, database, relation, source.place)
+        self.settings = Settings(
             url=source.database,
             relation=relation,
             incrementing=self._known(source.incrementing, source),
@@ -46,19 +46,19 @@ class DatabaseReader:
         self._spark.dataSource.register(DatabaseStream)
 
     def raw_stream(self, limit: int | None = None) -> DataFrame:
-        reader = self._spark.readStream.format(NAME).schema(raw_schema(self._columns))
-        reader = reader.option("url", self._settings.to_json())
+        reader = self._spark.readStream.format(NAME).schema(raw_schema(self.columns))
+        reader = reader.option("url", self.settings.to_json())
         return (reader if limit is None else reader.option("limit", str(limit))).load()
 
     def initial_offset(self) -> str | None:
-        return json.dumps(initial_offset(self._settings))
+        return json.dumps(initial_offset(self.settings))
 
     def raw_batch(self, start: str, end: str) -> DataFrame:
-        options = {"url": self._settings.to_json(), "start": start, "end": end}
-        return self._spark.read.format(NAME).schema(raw_schema(self._columns)).options(**options).load()
+        options = {"url": self.settings.to_json(), "start": start, "end": end}
+        return self._spark.read.format(NAME).schema(raw_schema(self.columns)).options(**options).load()
 
     def rows(self, raw: DataFrame) -> DataFrame:
-        columns = [F.col(f"`{name}`") for name in self._columns.names]
+        columns = [F.col(f"`{name}`") for name in self.columns.names]
         problem = F.when(F.col(PROBLEM).isNotNull(), error(STAGE, "wrong-type", F.col(PROBLEM))).otherwise(no_error())
         return raw.select(*columns, origin(F.lit(self._name), columns), problem.alias(ERROR))
 
@@ -69,7 +69,7 @@ class DatabaseReader:
         return False
 
     def _known(self, column: str | None, source: DatabaseSource) -> str | None:
-        return None if column is None else database_schema.actual_name(self._columns, column, source.place)
+        return None if column is None else database_schema.actual_name(self.columns, column, source.place)
 
 
 def raw_schema(columns: StructType) -> StructType:

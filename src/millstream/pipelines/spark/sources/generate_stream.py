@@ -14,8 +14,8 @@ This module is imported by Spark's Python workers.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
+from time import sleep, time_ns
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,7 @@ class GenerateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ready > 0:
             return {"id": first + ready, "due": due + _period(ready, self._rate)}
         wait = _LONGEST_NAP if self._end == first else (due - _now()) / _SECOND
-        time.sleep(min(max(wait, 0.0), _LONGEST_NAP))
+        sleep(min(max(wait, 0.0), _LONGEST_NAP))
         return start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -174,4 +174,4 @@ def _period(rows: int, rate: int) -> int:
 
 
 def _now() -> int:
-    return time.time_ns() // 1000
+    return time_ns() // 1000
