@@ -50,9 +50,9 @@ class Running:
         self.runner.stop(now=error is not None)
         self.join()
 
-    def join(self) -> None:
+    def join(self, patience: float = PATIENCE) -> None:
         """Until the runner has ended."""
-        self._thread.join(PATIENCE)
+        self._thread.join(patience)
         assert not self._thread.is_alive(), "the runner does not stop"
         if self.failure is not None:
             raise self.failure

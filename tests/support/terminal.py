@@ -34,7 +34,7 @@ def in_terminal(
         process.wait()
 
 
-def read_terminal(descriptor: int, until: str, seconds: float = 30) -> str:
+def read_terminal(descriptor: int, until: str, seconds: float = 90) -> str:
     """What is drawn until the text appears; all of it up to the end for an empty text."""
     output = b""
     deadline = time.monotonic() + seconds

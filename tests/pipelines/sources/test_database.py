@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from millstream.pipelines.description.sources import DatabaseSource
 from millstream.pipelines.errors import PipelineError
 from millstream.pipelines.spark.context import Context
 from millstream.pipelines.spark.rows import visible
+from millstream.pipelines.spark.sources import database_stream
 from millstream.pipelines.spark.sources.database import DatabaseReader, raw_schema
 from millstream.pipelines.spark.sources.database_stream import DatabaseStreamReader
 from millstream.stores import PostgreSQL
@@ -184,13 +185,17 @@ def test_sqlite_has_times_of_many_kinds(context: Context, lite: Store, times: li
     assert [(row["id"], int(row["at"].timestamp())) for row in rows] == [(0, 1_767_225_600), (1, 1_767_225_601)]
 
 
-def test_the_second_that_runs_is_read_when_it_is_over(context: Context, lite: Store) -> None:
+def test_the_second_that_runs_is_read_when_it_is_over(
+    context: Context, lite: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lite.execute("CREATE TABLE TABLE_ (id INTEGER, at TIMESTAMP)")
-    # Whenever this runs, the row is of a second that is not over by the database's clock, or of one to come.
-    lite.execute("INSERT INTO TABLE_ VALUES (1, strftime('%Y-%m-%d %H:%M:%S', 'now', '+1 second'))")
+    lite.execute("INSERT INTO TABLE_ VALUES (1, '2026-01-31 12:00:00'), (2, '2026-01-31 12:00:00.5')")
     follower = Follower(reader(context, lite, timestamp="at"))
+    now = datetime(2026, 1, 31, 12, 0, 0, 900_000, tzinfo=UTC)
+    monkeypatch.setattr(database_stream, "_database_now", lambda _: now)
     assert follower.ids() == []
-    assert eventually(lambda: follower.ids()) == [1]
+    now += timedelta(seconds=0.2)
+    assert follower.ids() == [1, 2]
 
 
 def test_a_delay_waits_longer(context: Context, lite: Store) -> None:

@@ -15,6 +15,9 @@ from support.doc_samples import Sample, files_beside, pipeline_samples
 from support.running_pipelines import Running, Topics
 
 PAGES = ("pipelines/steps.md", "pipelines/lookups.md")
+PATIENCE = 240.0
+"""All samples run in one session, one after the other."""
+pytestmark = pytest.mark.timeout(300)
 SAMPLES = [sample for sample in pipeline_samples() if str(sample.page).endswith(PAGES)]
 ORDERS: list[dict[str, Any]] = [
     {"id": 1, "customer": "anna", "amount": 12.5},
@@ -144,7 +147,7 @@ def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             (folder / f"{name}.yaml").write_text(text)
             pipelines += read(folder / f"{name}.yaml")
         with Running(pipelines, server.bootstrap_servers, spark, folder / "home", once=True) as running:
-            running.join()
+            running.join(PATIENCE)
         yield Ran(running, topics)
 
 

@@ -23,7 +23,7 @@ def test_a_plain_select_keeps_the_origin_of_its_rows(spark: SparkSession) -> Non
 def test_a_star_shows_no_hidden_column_twice(spark: SparkSession) -> None:
     rows = static(spark, "a int", (1,))
 
-    assert applied(rows, SqlStep(sql="SELECT *, a + 1 AS b FROM stream")).columns == ["a", "_origin", "_error", "b"]
+    assert applied(rows, SqlStep(sql="SELECT *, a + 1 AS b FROM stream")).columns == ["a", "b", "_origin", "_error"]
 
 
 def test_a_join_with_a_table_keeps_the_origin(spark: SparkSession) -> None:
