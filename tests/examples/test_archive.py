@@ -57,6 +57,7 @@ def test_the_lambda_query_counts_each_hour_in_one_layer(tmp_path: Path) -> None:
     assert lambda_answer(views, "2026-01-01 11:00") == {"A": (3, 25), "B": (1, 7)}
 
 
+@pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_nothing_is_lost_or_doubled_over_kill_9_and_the_lambda_answer_is_right(example: Any, log: str) -> None:
     report = example("archive", "--bootstrap", log, "--seconds", "4", "--rate", "100")

@@ -39,6 +39,7 @@ def test_a_database_numbers_its_orders(tmp_path: Path) -> None:
     assert database.last_id() == 3
 
 
+@pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_all_copies_are_the_same_over_a_restart(example: Any, log: str) -> None:
     report = example("etl", "--bootstrap", log, "--seconds", "3", "--rate", "100")

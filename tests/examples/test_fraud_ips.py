@@ -47,6 +47,7 @@ def test_another_lookup_changes_one_step_only(
             assert step.rows.keys() == fraud_ranges()
 
 
+@pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_every_request_is_kept_and_every_fraud_is_in_table_topic_and_windows(example: Any, log: str) -> None:
     report = example("fraud-ips", "--bootstrap", log, "--seconds", "3", "--rate", "200", "--seed", "7")

@@ -16,6 +16,7 @@ from word_count.example import FOLDER
 LINES = 300
 
 
+@pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_the_counts_go_on_after_a_restart(example: Any, log: str) -> None:
     report = example("word-count", "--bootstrap", log, "--seconds", "3", "--rate", str(LINES // 3))

@@ -21,7 +21,8 @@ def in_terminal(
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
         command,
-        stdin=inside, stdout=inside, stderr=inside, env={**environment, "TERM": "xterm-256color"},
+        stdin=inside, stdout=inside, stderr=inside,
+        env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns)},
         start_new_session=True,
     )  # fmt: skip
     os.close(inside)

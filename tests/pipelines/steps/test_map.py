@@ -5,11 +5,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
 
 from millstream.pipelines.description.steps import MapStep
 from millstream.pipelines.errors import PipelineError
+from millstream.pipelines.spark.steps.map_rows import RowMapper
 from support.steps import FileStream, RowError, applied, errors, offsets, static, streamed, values
 
 LIMIT = 3
@@ -59,20 +62,24 @@ def test_a_list_is_several_rows_of_one_origin(spark: SparkSession) -> None:
         ({"n": "5"}, "it returned '5' for n, which is not of type int"),
         ({"n": 1.5}, "it returned 1.5 for n, which is not of type int"),
         ({"n": 1 << 40}, "it returned 1099511627776 for n, which is not of type int"),
+        ({"t": 5}, "it returned 5 for t, which is not of type timestamp"),
         ({"m": 1}, "it returned m, which `returns` does not name"),
         ("text", "it must return a dict, a list of dicts or None, not str"),
         ([1], "it must return dicts; in the list is a value of type int"),
     ],
 )
-def test_a_wrong_result_is_the_error_of_its_row_alone(spark: SparkSession, result: Any, message: str) -> None:
-    rows = static(spark, "a int", (1,), (2,), (3,))
+def test_a_wrong_result_is_the_error_of_its_row_alone(result: Any, message: str) -> None:
+    error_type = StructType([StructField(name, StringType()) for name in ("stage", "error", "message")])
+    schema = StructType().add("n", IntegerType()).add("t", TimestampType()).add("_error", error_type)
+    mapper = RowMapper(lambda row: result if row["a"] == 2 else {"n": row["a"]}, "f", schema)
 
-    mapped = applied(rows, MapStep(function=lambda row: result if row["a"] == 2 else {"n": row["a"]}, returns="n int"))
+    (batch,) = mapper(iter([pa.RecordBatch.from_pydict({"a": [1, 2, 3]})]))
 
-    assert values(mapped) == [(1,), (3,)]
-    (found,) = errors(mapped)
-    assert (found.offset, found.error) == (1, "TypeError")
-    assert found.message.startswith(message)
+    assert batch.column("n").to_pylist() == [1, None, 3]
+    first, error, last = batch.column("_error").to_pylist()
+    assert (first, last) == (None, None)
+    assert (error["stage"], error["error"]) == ("f", "TypeError")
+    assert error["message"].startswith(message)
 
 
 def test_types_are_pythons_own(spark: SparkSession) -> None:

@@ -79,7 +79,14 @@ class BatchHandler:
     def __call__(self, rows: DataFrame, number: int) -> None:
         with self.gate:
             query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""
-            self._write(self._flow(rows, number), query, number)
+            twice = sends_late_aside(self._plan.context.pipeline)  # results and late rows: state is computed once
+            if twice:
+                rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                self._write(self._flow(rows, number), query, number)
+            finally:
+                if twice:
+                    rows.unpersist()
             self.gate.last = number
 
     def close(self) -> None:

@@ -96,6 +96,8 @@ def make_plan(context: Context) -> Plan:
         stages.append(flowed.rows)
     rows = stages[-1]
     head = _head_length(stages, several=len(readers) > 1)
+    if sends_late_aside(pipeline) and len(modes.stateful_nodes(stages[head])) > 1:
+        raise PipelineError("`late: dead-letter` goes with one step that keeps state, not with several", pipeline.place)
     queries = tuple(_queries(pipeline, readers, rows, head))
     return Plan(
         context=context,

@@ -86,7 +86,7 @@ def _expected_rows(plan: Plan, query: QueryPlan, checkpoint: Checkpoint) -> Data
         raise PipelineError(f"query {query.name} of {name} has finished no batch yet: there is nothing to compare")
     raw = {}
     for index, (source, reader) in enumerate(plan.readers.items()):
-        start, end = checkpoint.initial(index), batch.offsets[index]
+        start, end = checkpoint.initial(index) or reader.initial_offset(), batch.offsets[index]
         if start is None or end is None:
             raise PipelineError(f"the checkpoint {checkpoint.path} does not say what was read of {source}")
         raw[source] = reader.raw_batch(start, end)
