@@ -71,6 +71,8 @@ def _refusal_of_sink(sink: Sink) -> str | None:
         return f"a {type(sink).__name__.removesuffix('Sink').lower()} sink takes batches"
     if sink.delivery == "exactly-once":
         return "exactly-once delivery needs a transaction for each batch"
+    if sink.value == "avro" and sink.schema_ is not None:
+        return "rows that the Avro schema does not allow must be found before they are sent"
     return None
 
 
