@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -178,11 +179,16 @@ def topic_offsets(text: str) -> TopicOffsets | None:
         return None
 
 
-def merged(texts: Any) -> TopicOffsets:
+def merged(texts: Iterable[str]) -> TopicOffsets:
     """The positions of several sources together; where two read the same partition, the one that is behind counts."""
+    return behind(topic_offsets(text) or {} for text in texts)
+
+
+def behind(positions: Iterable[TopicOffsets]) -> TopicOffsets:
+    """Several positions together: of every partition the one that is behind."""
     found: TopicOffsets = {}
-    for text in texts:
-        for topic, partitions in (topic_offsets(text) or {}).items():
+    for position in positions:
+        for topic, partitions in position.items():
             known = found.setdefault(topic, {})
             for partition, offset in partitions.items():
                 known[partition] = min(offset, known.get(partition, offset))

@@ -9,13 +9,12 @@ from pyspark.sql import SparkSession
 
 from millstream.cluster.connection import Connection
 from millstream.cluster.errors import ClusterError
-from millstream.pipelines import jars
 from millstream.pipelines.description.pipeline import Pipeline
 from millstream.pipelines.home import PipelineHome
 from millstream.pipelines.spark.context import Context
 from millstream.pipelines.spark.failures import explain
 from millstream.pipelines.spark.plan import QueryPlan, make_plan
-from millstream.pipelines.spark.session import start_session
+from millstream.pipelines.spark.session import running_session
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,10 @@ def check(
     session: SparkSession | None = None,
 ) -> list[Checked]:
     """All of them, each with its own error if it has one. `session`: one that is there already, which stays."""
-    spark = session or start_session(pipelines, jars.fetch(), home.root, master=master, memory=memory, conf=conf)
-    try:
+    with running_session(pipelines, home.root, session, master=master, memory=memory, conf=conf) as spark:
         return [
             _check(Context(spark, pipeline, connection, home.pipeline(pipeline.name).path)) for pipeline in pipelines
         ]
-    finally:
-        if session is None:
-            spark.stop()
 
 
 def _check(context: Context) -> Checked:

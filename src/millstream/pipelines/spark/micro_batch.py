@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -79,14 +80,8 @@ class BatchHandler:
     def __call__(self, rows: DataFrame, number: int) -> None:
         with self.gate:
             query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""
-            twice = sends_late_aside(self._plan.context.pipeline)  # results and late rows: state is computed once
-            if twice:
-                rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-            try:
+            with _kept(rows, sends_late_aside(self._plan.context.pipeline)):  # state is computed once
                 self._write(self._flow(rows, number), query, number)
-            finally:
-                if twice:
-                    rows.unpersist()
             self.gate.last = number
 
     def close(self) -> None:
@@ -104,20 +99,14 @@ class BatchHandler:
         return flow.apply(flow.resume(rows), plan.tail)
 
     def _write(self, flowed: Flowed, query: str, number: int) -> None:
-        rows = flowed.rows
-        if len(self._sinks) > 1:
-            rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
+        with _kept(flowed.rows, len(self._sinks) > 1):
             for sink in self._sinks:
-                rejected = sink.write(rows, query, number)
+                rejected = sink.write(flowed.rows, query, number)
                 if rejected is not None:
                     self.dead_letters += write_dead_letters(self._plan.context, [rejected])
             bad = seen_to_be_bad(flowed)
             if bad:
                 self.dead_letters += write_dead_letters(self._plan.context, bad)
-        finally:
-            if len(self._sinks) > 1:
-                rows.unpersist()
 
 
 class _OpenSink:
@@ -140,6 +129,18 @@ class _OpenSink:
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+@contextmanager
+def _kept(rows: DataFrame, several: bool) -> Iterator[None]:
+    """The rows are computed once, if they are used several times in the block."""
+    if several:
+        rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield
+    finally:
+        if several:
+            rows.unpersist()
 
 
 def part_for(sink: Sink, rows: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ import time
 
 from millstream.cluster.errors import ClusterError
 from millstream.pipelines import offsets
+from millstream.pipelines.checkpoints import behind
 from millstream.pipelines.errors import PipelineError
 from millstream.pipelines.home import PipelineFolder
 from millstream.pipelines.spark.context import Context
@@ -136,22 +137,14 @@ class PipelineRun:
             self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
     def _what_is_gone(self, failure: Failure) -> str:
-        positions: dict[str, dict[int, int]] = {}
-        for query in self._queries:
-            for topic, partitions in query.positions.items():
-                positions.setdefault(topic, {}).update(partitions)
+        positions = behind(query.positions for query in self._queries)
         gaps = offsets.gone(source_cluster(self._context), positions) if positions else []
         return offsets.gone_text(self.name, gaps) if gaps else failure.message
 
     def _commit(self) -> None:
-        done: dict[str, dict[int, int]] = {}
         if any(query.query.sinks and not query.positions for query in self._queries):
             return  # what the others have read is not done as long as one has not finished a batch
-        for query in self._queries:
-            for topic, partitions in query.positions.items():
-                for partition, offset in partitions.items():
-                    known = done.setdefault(topic, {}).get(partition)
-                    done[topic][partition] = offset if known is None else min(known, offset)
+        done = behind(query.positions for query in self._queries)
         if done and self._group is not None:
             self._group.commit(done)
 

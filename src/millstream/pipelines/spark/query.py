@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millstream.pipelines.checkpoints import Checkpoint
+from millstream.pipelines.checkpoints import Checkpoint, TopicOffsets, behind, topic_offsets
 from millstream.pipelines.description.sinks import TopicSink
 from millstream.pipelines.description.spans import span_text
 from millstream.pipelines.description.steps import WatermarkStep
@@ -21,9 +21,8 @@ from millstream.pipelines.spark.flow import seen_to_be_bad
 from millstream.pipelines.spark.hadoop_files import files_of
 from millstream.pipelines.spark.micro_batch import HURRY_SECONDS, BatchHandler, Gate, part_for
 from millstream.pipelines.spark.plan import DEAD_LETTERS, MAIN, Plan, QueryPlan
-from millstream.pipelines.spark.sources.reader import Reader
 from millstream.pipelines.spark.steps import FALLIBLE
-from millstream.pipelines.spark.values import encode
+from millstream.pipelines.spark.values import encode, producer_options
 from millstream.pipelines.status import QueryStatus
 
 STOP_SECONDS = 120.0
@@ -45,7 +44,7 @@ class Query:
         self._progress = threading.Condition()
         self._finished: int | None = None
         self.status = QueryStatus(query.name, query.mode, query.why)
-        self.positions: dict[str, dict[int, int]] = {}
+        self.positions: TopicOffsets = {}
         """Topic -> partition -> the offset up to which all is done."""
 
     @property
@@ -69,10 +68,9 @@ class Query:
         writer = writer.option("checkpointLocation", self._checkpoint)
         pipeline = self._plan.context.pipeline
         if real_time:
-            sink = pipeline.sinks[self.query.sinks[0]]
-            assert isinstance(sink, TopicSink)
-            given = {name: value for name, value in sink.options.items() if name.startswith("kafka.")}
-            options = {**self._plan.context.kafka_options(sink.bootstrap), "kafka.linger.ms": "0", **given}
+            sink = self._topic_sink()
+            where = self._plan.context.kafka_options(sink.bootstrap)
+            options = {**where, "kafka.linger.ms": "0", **producer_options(sink.options)}
             writer = writer.format("kafka").options(**options).option("topic", sink.topic).outputMode("update")
             # The stubs do not know real-time mode yet.
             writer = writer.trigger(realTime=span_text(pipeline.real_time_batch))  # type: ignore[call-overload]
@@ -96,10 +94,8 @@ class Query:
     def progressed(self, progress: Mapping[str, Any]) -> int | None:
         """Takes note of a finished batch. The limit under which it should be started again, if it should."""
         self.positions |= topic_positions(progress)
-        rows, seconds = (
-            rows_of(progress, self._state().initial),
-            progress["durationMs"].get("triggerExecution", 0) / 1000,
-        )
+        rows = rows_of(progress, self._state().initial)
+        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
         state = progress.get("stateOperators") or []
         watermark = progress.get("eventTime", {}).get("watermark")
         self.status = self.status._replace(
@@ -126,10 +122,11 @@ class Query:
         return self._at_end or (self._streaming is not None and not self.is_active and self.error() is None)
 
     def _is_at_end(self, progress: Mapping[str, Any]) -> bool:
-        ends = [source.get("endOffset") for source in progress["sources"]]
-        texts = [end if isinstance(end, str) else json.dumps(end) for end in ends if end is not None]
-        readers = list(self._plan.readers.values())
-        return len(texts) == len(readers) and all(map(_finished, readers, texts))
+        ends = [_text(source.get("endOffset")) for source in progress["sources"]]
+        readers = self._plan.readers.values()
+        return len(ends) == len(readers) and all(
+            end is not None and reader.finished(end) for reader, end in zip(readers, ends, strict=True)
+        )
 
     def stop(self, hurry: threading.Event) -> None:
         """Between two batches; `hurry` breaks off, at any moment, and what was not finished is done again."""
@@ -162,10 +159,9 @@ class Query:
                 self._progress.wait(HURRY_SECONDS)
 
     def _rows(self, limit: int | None) -> tuple[DataFrame, BatchHandler | _BadRecordsHandler | None]:
-        plan, pipeline = self._plan, self._plan.context.pipeline
+        plan = self._plan
         if self.query.mode == "real-time":
-            sink = pipeline.sinks[self.query.sinks[0]]
-            assert isinstance(sink, TopicSink)
+            sink = self._topic_sink()
             return encode(part_for(sink, plan.all_steps()), sink), None
         if self.query.name == DEAD_LETTERS:
             return self._raw(limit), _BadRecordsHandler(plan, self._bad_of)
@@ -173,6 +169,12 @@ class Query:
         if plan.head or len(plan.readers) > 1:
             return plan.head_rows(limit), handler
         return self._raw(limit), handler
+
+    def _topic_sink(self) -> TopicSink:
+        """The one sink of a real-time query."""
+        sink = self._plan.context.pipeline.sinks[self.query.sinks[0]]
+        assert isinstance(sink, TopicSink)
+        return sink
 
     def _watermark_before(self, number: int) -> int:
         """The watermark of the batch before, in milliseconds; 0: none yet."""
@@ -213,17 +215,9 @@ class _BadRecordsHandler:
             self.gate.last = number
 
 
-def _finished(reader: Reader, offset: str) -> bool:
-    return reader.finished(offset)
-
-
-def topic_positions(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
+def topic_positions(progress: Mapping[str, Any]) -> TopicOffsets:
     """The end offsets of a batch, of those sources that are topics."""
-    found: dict[str, dict[int, int]] = {}
-    for source in progress["sources"]:
-        for topic, partitions in (_offsets(source.get("endOffset")) or {}).items():
-            found.setdefault(topic, {}).update({int(partition): offset for partition, offset in partitions.items()})
-    return found
+    return behind(_offsets(source.get("endOffset")) or {} for source in progress["sources"])
 
 
 def rows_of(progress: Mapping[str, Any], initial: Callable[[int], str | None]) -> int:
@@ -255,15 +249,12 @@ def lag_of(progress: Mapping[str, Any]) -> int | None:
     return lag
 
 
-def _offsets(text: Any) -> dict[str, dict[str, int]] | None:
-    """Offsets by topic and partition out of Spark's JSON; None if it is something else."""
-    try:
-        data = json.loads(text) if isinstance(text, str) else text
-    except ValueError:  # files: where they began is a log of several documents
-        return None
-    if isinstance(data, dict) and data and all(isinstance(value, dict) for value in data.values()):
-        try:
-            return {topic: {str(int(p)): int(o) for p, o in partitions.items()} for topic, partitions in data.items()}
-        except (TypeError, ValueError):
-            return None
-    return None
+def _text(offset: Any) -> str | None:
+    """An offset of Spark's progress as it stands in a checkpoint."""
+    return offset if offset is None or isinstance(offset, str) else json.dumps(offset)
+
+
+def _offsets(offset: Any) -> TopicOffsets | None:
+    """By topic and partition; None if it is another source's."""
+    text = _text(offset)
+    return None if text is None else topic_offsets(text)

@@ -20,7 +20,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from millstream.cluster.connection import Connection
-from millstream.pipelines import jars
 from millstream.pipelines.description.pipeline import Pipeline
 from millstream.pipelines.errors import PipelineError
 from millstream.pipelines.home import PipelineFolder, PipelineHome
@@ -28,7 +27,7 @@ from millstream.pipelines.metrics import PipelineMetrics
 from millstream.pipelines.spark.context import Context
 from millstream.pipelines.spark.listener import Listener
 from millstream.pipelines.spark.pipeline_run import PipelineRun
-from millstream.pipelines.spark.session import start_session
+from millstream.pipelines.spark.session import running_session
 from millstream.pipelines.spark.start import real_time_slots
 from millstream.pipelines.status import Snapshot
 
@@ -125,25 +124,17 @@ class Runner:
         finally:
             os.close(lock)
 
-    @contextlib.contextmanager
-    def _spark(self) -> Iterator[SparkSession]:
-        if self._session is not None:
-            yield self._session
-            return
-        slots = real_time_slots(self._pipelines, self._connection)
-        spark = start_session(
+    def _spark(self) -> contextlib.AbstractContextManager[SparkSession]:
+        slots = 0 if self._session is not None else real_time_slots(self._pipelines, self._connection)
+        return running_session(
             self._pipelines,
-            jars.fetch(),
             self._home.root,
+            self._session,
             master=self._master,
             real_time_slots=slots,
             memory=self._memory,
             conf=self._conf,
         )
-        try:
-            yield spark
-        finally:
-            spark.stop()
 
     def _start_all(self, spark: SparkSession) -> None:
         for pipeline in self._pipelines:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from millstream.pipelines.description.pipeline import Pipeline
 from millstream.pipelines.description.sinks import TableSink
 from millstream.pipelines.errors import PipelineError
+from millstream.pipelines.jars import fetch as fetch_jars
 from millstream.pipelines.spark.values import JAVA_OPTIONS
 
 LOCAL_SLOTS = max(2, os.cpu_count() or 2)
@@ -78,6 +79,30 @@ def start_session(
     except Exception as error:
         raise PipelineError(f"Spark does not start ({_first_line(error)}); see {home / LOG_FILE}") from error
     return session
+
+
+@contextlib.contextmanager
+def running_session(
+    pipelines: Sequence[Pipeline],
+    home: Path,
+    session: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    real_time_slots: int = 0,
+    memory: str = "1g",
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """`session`, which stays; or one of its own with the connectors, which is stopped at the end."""
+    if session is not None:
+        yield session
+        return
+    spark = start_session(
+        pipelines, fetch_jars(), home, master=master, real_time_slots=real_time_slots, memory=memory, conf=conf
+    )
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _local_address(master: str | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from millstream.cluster.connection import Connection
-from millstream.cluster.topics import create_topic, list_topics
+from millstream.cluster.topics import create_topic
 from millstream.pipelines import offsets
 from millstream.pipelines.checkpoints import Checkpoint, TopicOffsets
 from millstream.pipelines.description.pipeline import Pipeline
@@ -28,7 +28,7 @@ def make_topics(context: Context) -> None:
             wanted.setdefault(sink.bootstrap, {})[sink.topic] = sink.partitions
     for bootstrap, topics in wanted.items():
         connection = context.cluster(bootstrap)
-        there = {topic.name for topic in list_topics(connection, internal=True)}
+        there = set(offsets.topic_names(connection, (), ".*"))
         for topic, partitions in topics.items():
             if topic not in there:
                 create_topic(connection, topic, partitions=partitions)

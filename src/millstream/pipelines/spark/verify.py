@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from millstream.cluster.connection import Connection
-from millstream.pipelines import jars
 from millstream.pipelines.checkpoints import Checkpoint
 from millstream.pipelines.description.pipeline import Pipeline
 from millstream.pipelines.description.sinks import CassandraSink, DatabaseSink, Sink
@@ -26,7 +25,7 @@ from millstream.pipelines.spark.context import Context
 from millstream.pipelines.spark.micro_batch import part_for
 from millstream.pipelines.spark.plan import Plan, QueryPlan, make_plan
 from millstream.pipelines.spark.rows import ORIGIN, visible, visible_schema, without_hidden
-from millstream.pipelines.spark.session import start_session
+from millstream.pipelines.spark.session import running_session
 from millstream.pipelines.spark.sinks import READ_BACK, sink_name
 from millstream.pipelines.spark.start import checkpoint_of
 
@@ -62,8 +61,7 @@ def verify(
     session: SparkSession | None = None,
 ) -> list[SinkReport]:
     """A report for each sink. PipelineError if there is nothing to compare."""
-    spark = session or start_session([pipeline], jars.fetch(), home.root, master=master, memory=memory, conf=conf)
-    try:
+    with running_session([pipeline], home.root, session, master=master, memory=memory, conf=conf) as spark:
         folder = home.pipeline(pipeline.name)
         plan = make_plan(Context(spark, pipeline, connection, folder.path))
         reports = []
@@ -72,9 +70,6 @@ def verify(
                 rows = _expected_rows(plan, query, checkpoint_of(plan.context, folder, query.name))
                 reports += [_report(plan, index, rows) for index in query.sinks]
         return reports
-    finally:
-        if session is None:
-            spark.stop()
 
 
 def _expected_rows(plan: Plan, query: QueryPlan, checkpoint: Checkpoint) -> DataFrame:

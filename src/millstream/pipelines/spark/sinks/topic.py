@@ -25,8 +25,9 @@ from millstream.pipelines.spark.schemas import Schema, avro, given
 from millstream.pipelines.spark.sinks.names import owner_of
 from millstream.pipelines.spark.sinks.transactions import LEDGER, Transaction, send
 from millstream.pipelines.spark.sinks.writer import Batch
-from millstream.pipelines.spark.values import decode, encode
+from millstream.pipelines.spark.values import decode, encode, producer_options
 from millstream.pipelines.spark.values.encoding import record_columns, refusal
+from millstream.pipelines.spark.values.options import KAFKA
 
 RECORD_OVERHEAD = 128
 """Bytes of a record batch beside key, value and headers: generous."""
@@ -83,14 +84,14 @@ class TopicWriter:
         options = {
             **self._context.kafka_options(self._sink.bootstrap),
             "kafka.max.request.size": str(self._largest + RECORD_OVERHEAD),
-            **{name: value for name, value in self._sink.options.items() if name.startswith("kafka.")},
+            **producer_options(self._sink.options),
         }
         records.write.mode("append").format("kafka").options(**options).option("topic", self._sink.topic).save()
 
     def _commit(self, records: DataFrame, batch: Batch) -> None:
         """One task writes all of them: a transaction has one producer."""
         connection = self._context.cluster(self._sink.bootstrap)
-        given = {name[6:]: value for name, value in self._sink.options.items() if name.startswith("kafka.")}
+        given = {name.removeprefix(KAFKA): value for name, value in producer_options(self._sink.options).items()}
         transaction = Transaction(
             id=f"millstream-{self._context.pipeline.name}-{owner_of(self._context.pipeline, self._sink)}",
             topic=self._sink.topic,

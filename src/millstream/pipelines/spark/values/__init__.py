@@ -7,6 +7,6 @@ beforehand (`refusal`).
 
 from millstream.pipelines.spark.values.decoding import JAVA_OPTIONS, decode
 from millstream.pipelines.spark.values.encoding import encode, refusal
-from millstream.pipelines.spark.values.options import spark_options, value_options
+from millstream.pipelines.spark.values.options import producer_options, spark_options, value_options
 
-__all__ = ["JAVA_OPTIONS", "decode", "encode", "refusal", "spark_options", "value_options"]
+__all__ = ["JAVA_OPTIONS", "decode", "encode", "producer_options", "refusal", "spark_options", "value_options"]
