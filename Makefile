@@ -6,13 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 export MILLSTREAM_CACHE := $(abspath $(or $(MILLSTREAM_CACHE),.cache))
 # Most tests wait for something; a file stays with one worker, which has its own server, Spark session and stores.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 STAMPS := $(MILLSTREAM_CACHE)/stamps
 VENV_STAMP := $(VENV)/.installed
 SYSTEM_STAMP := $(STAMPS)/system-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv system jars check test test-millstream test-apache-kafka demo format clean
+.PHONY: help setup venv system jars check test test-millstream test-apache-kafka demo bench format clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -54,10 +54,14 @@ test-apache-kafka: setup  ## The behaviour, client and command suites and the co
 demo: venv  ## See it at work: clicks made, saved by two groups in two stores, and a report, in less than two minutes
 	$(BIN)/millstream example run clicks
 
+# A quick look must not replace the page of the docs.
+bench: jars  ## Millstream beside Apache Kafka, in about 20 minutes; ARGS=--quick for 3
+	$(BIN)/python -m bench $(or $(ARGS),--page docs/performance.md)
+
 format: venv  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove the virtual environment, the cache and what the tools leave behind
-	rm -rf $(VENV) .cache millstream-examples .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .cache bench-results millstream-examples .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,11 +12,13 @@ import argparse
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from millstream.engines.jars import KAFKA
 from millstream.jvm import maven
 from millstream.jvm.errors import JvmError
+from millstream.jvm.maven import JarSet
 from millstream.jvm.progress import Step
 from millstream.pipelines.jars import SPARK
 from millstream.stores.cassandra import CASSANDRA
@@ -34,25 +36,29 @@ def show(step: Step) -> None:
     if step.done is None:
         print(step.text, flush=True)
     elif step.done % 10 == 0 or step.done == step.total:
-        print(f"  {step.done:3d} of {step.total} jars", flush=True)
+        print(f"{step.text}: {step.done} of {step.total} jars", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where the jars go (default: %(default)s)")
     cache: Path = parser.parse_args().cache
-    for jar_set in JAR_SETS:
-        if maven.is_complete(jar_set, cache):
-            continue
-        started = time.monotonic()
-        try:
-            folder = maven.fetch(jar_set, cache, show)
-        except JvmError as failure:
-            print(f"fetch_jars: {failure}", file=sys.stderr)
-            return 1
-        jars = list(folder.glob("*.jar"))
-        size = sum(jar.stat().st_size for jar in jars) / 1e6
-        print(f"  {len(jars)} jars, {size:.0f} MB, {time.monotonic() - started:.0f} s", flush=True)
+    missing = [jar_set for jar_set in JAR_SETS if not maven.is_complete(jar_set, cache)]
+    with ThreadPoolExecutor(max_workers=len(JAR_SETS)) as pool:  # the registry answers each of them slowly, not all
+        return max(pool.map(lambda jar_set: fetch(jar_set, cache), missing), default=0)
+
+
+def fetch(jar_set: JarSet, cache: Path) -> int:
+    """The exit status of one of them."""
+    started = time.monotonic()
+    try:
+        folder = maven.fetch(jar_set, cache, show)
+    except JvmError as failure:
+        print(f"fetch_jars: {failure}", file=sys.stderr)
+        return 1
+    jars = list(folder.glob("*.jar"))
+    size = sum(jar.stat().st_size for jar in jars) / 1e6
+    print(f"{jar_set.title}: {len(jars)} jars, {size:.0f} MB, {time.monotonic() - started:.0f} s", flush=True)
     return 0
 
 

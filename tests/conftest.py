@@ -19,6 +19,8 @@ from support.raw import RawClient
 from support.three_brokers import three_brokers as running_three_brokers
 
 pytest_plugins = ["pytester"]
+LONG = ("pipelines/system/", "examples/", "benchmark/", "pipelines/steps/", "pipelines/sinks/", "pipelines/", "stores/")
+"""Parts of the paths of tests that start Spark, stores or Apache Kafka."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # kafka-python loads its schemas through deprecated functions of importlib.
     for function in ("read_text", "open_text"):
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take minutes come first: whoever got one of them last would keep everybody waiting."""
+    items.sort(key=lambda item: next((n for n, part in enumerate(LONG) if part in item.nodeid), len(LONG)))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -415,7 +415,7 @@ def test_whatever_ends_a_run_nothing_outlives_it(number: signal.Signals, tmp_pat
         process.send_signal(number)
     assert process.returncode == (130 if number == signal.SIGTERM else -number)
     assert len(children) == 4  # the cluster, the generator, a member of each group
-    eventually(lambda: not any(map(lives, children)))
+    eventually(lambda: not any(map(lives, children)), timeout=60)  # they wait for a cluster that is gone
 
 
 def lives(pid: int) -> bool:

@@ -4,8 +4,8 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-import google_crc32c
 import pytest
+from crc32c import crc32c
 
 from millstream.log.dump import Overlap, dump, files_in, is_known
 from millstream.log.dump_items import (
@@ -139,7 +139,7 @@ def with_header(batch: bytes, at: int, layout: str, value: int) -> bytes:
     """The batch with one field of its header changed, and a CRC that is right again."""
     changed = bytearray(batch)
     struct.pack_into(layout, changed, at, value)
-    struct.pack_into(">I", changed, 17, google_crc32c.value(bytes(changed[21:])))
+    struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))
     return bytes(changed)
 
 
@@ -295,7 +295,7 @@ def test_a_transaction_index(tmp_path: Path) -> None:
 def snapshot(*entries: tuple[int, ...], count: int | None = None) -> bytes:
     covered = struct.pack(">i", len(entries) if count is None else count)
     covered += b"".join(struct.pack(">qhiqiqiq", *entry) for entry in entries)
-    return struct.pack(">hI", 1, google_crc32c.value(covered)) + covered
+    return struct.pack(">hI", 1, crc32c(covered)) + covered
 
 
 def test_a_producer_snapshot(tmp_path: Path) -> None:

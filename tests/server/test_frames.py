@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.server.frames import FIRST_GROWTH_BYTES, FrameError, FrameReader
+from millstream.server.frames import FRAME_BUFFER_BYTES, POOLED_BUFFERS, BufferPool, FrameError, FrameReader
 
 
 def framed(body: bytes) -> bytes:
@@ -34,26 +34,26 @@ def feed(reader: FrameReader, data: bytes, at_most: int) -> list[bytes]:
 )
 def test_frames_come_out_as_they_went_in(bodies: list[bytes], at_most: int) -> None:
     at_most = max(at_most, sum(map(len, bodies)) // 200)
-    reader = FrameReader(max_bytes=1 << 20)
+    reader = FrameReader(1 << 20, BufferPool())
     assert feed(reader, b"".join(map(framed, bodies)), at_most) == bodies
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
 def test_a_size_out_of_bounds_is_refused(size: int) -> None:
-    reader = FrameReader(max_bytes=1000)
+    reader = FrameReader(1000, BufferPool())
     with pytest.raises(FrameError, match=r"socket.request.max.bytes allows 0 to 1000"):
         feed(reader, struct.pack(">i", size), 4)
 
 
 def test_a_huge_announcement_holds_little_memory() -> None:
-    reader = FrameReader(max_bytes=1 << 30)
+    reader = FrameReader(1 << 30, BufferPool())
     assert feed(reader, struct.pack(">i", 1 << 30), 4) == []
     assert reader.large_frame_size == 1 << 30
-    assert len(reader.get_buffer()) == FIRST_GROWTH_BYTES
+    assert len(reader.get_buffer()) == FRAME_BUFFER_BYTES
 
 
 def test_a_full_reader_says_so_until_a_frame_is_taken() -> None:
-    reader = FrameReader(max_bytes=1 << 20)
+    reader = FrameReader(1 << 20, BufferPool())
     data = framed(b"a" * 10) * 10_000
     while not reader.is_full:
         buffer = reader.get_buffer()
@@ -61,3 +61,38 @@ def test_a_full_reader_says_so_until_a_frame_is_taken() -> None:
         reader.received(len(buffer))
     assert reader.next_frame() is not None
     assert not reader.is_full
+
+
+def test_the_buffer_of_an_answered_frame_is_used_again() -> None:
+    pool = BufferPool()
+    one, other = FrameReader(1 << 30, pool), FrameReader(1 << 30, pool)
+    for reader, letter in ((one, b"a"), (one, b"b"), (other, b"c")):
+        assert feed(reader, framed(letter * 100_000), 70_000) == [letter * 100_000]
+        reader.give_back()
+        reader.give_back()  # once is enough
+        assert len(pool) == 1
+
+
+def test_a_frame_that_was_not_given_back_keeps_its_bytes() -> None:
+    pool = BufferPool()
+    one, other = FrameReader(1 << 30, pool), FrameReader(1 << 30, pool)
+    buffer = one.get_buffer()
+    buffer[:4] = struct.pack(">i", 100_000)
+    one.received(4)
+    assert one.next_frame() is None
+    one.get_buffer()[:100_000] = b"a" * 100_000
+    one.received(100_000)
+    frame = one.next_frame()
+    assert feed(other, framed(b"b" * 100_000), 70_000) == [b"b" * 100_000]
+    assert frame is not None
+    assert bytes(frame) == b"a" * 100_000
+
+
+def test_the_pool_is_bounded_and_takes_only_its_own_size() -> None:
+    pool = BufferPool()
+    buffers = [pool.take() for _ in range(POOLED_BUFFERS + 2)]
+    pool.give_back(bytearray(FRAME_BUFFER_BYTES + 1))
+    assert len(pool) == 0
+    for buffer in buffers:
+        pool.give_back(buffer)
+    assert len(pool) == POOLED_BUFFERS

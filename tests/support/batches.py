@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import cramjam
-import google_crc32c
+from crc32c import crc32c
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -155,7 +155,7 @@ def batch(
         base_sequence,
         len(items) if count is None else count,
     ) + (payload if payload is not None else compress(codec, plain))
-    checksum = google_crc32c.value(body) if crc is None else crc
+    checksum = crc32c(body) if crc is None else crc
     head = struct.pack(">ibI", leader_epoch, magic, checksum)
     size = len(head) + len(body) if length is None else length
     return struct.pack(">qi", base_offset, size) + head + body
@@ -205,7 +205,7 @@ def read_batches(data: bytes | None) -> list[ReadBatch]:
         if end > len(data):
             break
         assert magic == 2
-        assert google_crc32c.value(data[at + 21 : end]) == crc, "CRC of a fetched batch"
+        assert crc32c(data[at + 21 : end]) == crc, "CRC of a fetched batch"
         head = ReadBatch(base_offset, length, epoch, crc, attributes, delta, *rest)
         plain = decompress(head.codec, data[at + HEADER.size : end])
         head.records = read_records(plain, head.count, base_offset, head.base_timestamp)

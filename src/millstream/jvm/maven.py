@@ -135,7 +135,7 @@ def _retrieve(jar_set: JarSet, java: str, ivy: Path, part: Path, progress: Progr
     command = [
         java, "-cp", f"{ivy}/*", "org.apache.ivy.Main",
         "-ivy", str(ivy_file),
-        "-cache", str(part.parent / "ivy"),
+        "-cache", str(part.parent / "ivy" / jar_set.name),  # Ivy's own folder is for one at a time
         "-retrieve", f"{part}/[artifact]-[revision](-[classifier]).[ext]",
     ]  # fmt: skip
     text = f"fetching {jar_set.title} from Maven Central"

@@ -16,9 +16,10 @@ they stand under the producer's own CRC.
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 from millstream.log.config import LONG_MAX, LogConfig
+from millstream.log.filesystem import Bytes
 from millstream.wire.batches import (
     ATTRIBUTES_OFFSET,
     HEADER,
@@ -73,8 +74,8 @@ class ValidBatch(NamedTuple):
 
     header: BatchHeader
     # Magic and CRC, then everything the CRC covers.
-    middle: bytes
-    covered: bytes
+    middle: Bytes
+    covered: Bytes
     max_timestamp: int
     log_append_time: int
 
@@ -118,8 +119,8 @@ def validate(records: bytes | memoryview, config: LogConfig, origin: AppendOrigi
         raise _invalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
     if size > config.max_message_bytes:
         raise _too_large(size, config)
-    covered = bytes(records[ATTRIBUTES_OFFSET:size])
-    if google_crc32c.value(covered) != header.crc:
+    covered = records[ATTRIBUTES_OFFSET:size]
+    if crc32c(covered) != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the record batch does not match its bytes")
     if client:
         _check_client_header(header)
@@ -152,19 +153,19 @@ def _check_client_header(header: BatchHeader) -> None:
         raise _invalid(f"the batch of producer {header.producer_id} has the sequence {header.base_sequence}")
 
 
-def _verify_count(covered: bytes, header: BatchHeader, codec: Compression) -> None:
+def _verify_count(covered: Bytes, header: BatchHeader, codec: Compression) -> None:
     """Do the bytes hold as many records as the batch says? Bounded work: see the module's contract."""
     if codec is Compression.NONE:
         check_record_lengths(covered, _RECORDS_OFFSET, header.record_count, _VERIFIED_RECORDS)
     elif len(covered) <= _VERIFIED_PACKED_BYTES:
-        unpacked = decompress(codec, covered[_RECORDS_OFFSET:], _VERIFIED_UNPACKED_BYTES)
+        unpacked = decompress(codec, bytes(covered[_RECORDS_OFFSET:]), _VERIFIED_UNPACKED_BYTES)
         check_record_lengths(unpacked, 0, header.record_count, _VERIFIED_RECORDS)
 
 
 def _as_it_came(
     records: bytes | memoryview,
     size: int,
-    covered: bytes,
+    covered: Bytes,
     header: BatchHeader,
     config: LogConfig,
     now: int,
@@ -195,7 +196,7 @@ def _as_it_came(
             greatest = max(record.timestamp for record in opened)
             if greatest != max_timestamp:
                 return _stamped(records, size, greatest, 0, NO_TIMESTAMP)
-    return ValidBatch(header, bytes(records[MAGIC_OFFSET:ATTRIBUTES_OFFSET]), covered, max_timestamp, NO_TIMESTAMP)
+    return ValidBatch(header, records[MAGIC_OFFSET:ATTRIBUTES_OFFSET], covered, max_timestamp, NO_TIMESTAMP)
 
 
 def _refuse_log_append_time(header: BatchHeader) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-import google_crc32c
+from crc32c import crc32c
 
 from millstream.log.dump_items import (
     CheckpointEntry,
@@ -34,7 +34,7 @@ def dump_snapshot(path: Path) -> Iterator[Item]:
     if version != 1:
         yield Problem(0, f"unknown version {version}")
         return
-    if google_crc32c.value(data[_CRC_START:]) != crc:
+    if crc32c(data[_CRC_START:]) != crc:
         yield Problem(2, "bad CRC")
     body = data[_SNAPSHOT_HEADER.size :]
     there, rest = divmod(len(body), _SNAPSHOT_ENTRY.size)

@@ -242,8 +242,9 @@ class PartitionLog:
             if segment.should_roll(size, last_offset, batch.max_timestamp, now, config):
                 segment = self.roll()
             position = segment.size
-            prefix = _PREFIX.pack(base_offset, header.batch_length, leader_epoch) + batch.middle
-            segment.append((prefix, batch.covered), size, last_offset, batch.max_timestamp, config.index_interval_bytes)
+            prefix = _PREFIX.pack(base_offset, header.batch_length, leader_epoch)
+            buffers = (prefix, batch.middle, batch.covered)
+            segment.append(buffers, size, last_offset, batch.max_timestamp, config.index_interval_bytes)
             if marker is not None:
                 self._apply_marker(segment, position, header, marker, base_offset, now)
         except OSError as error:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 from millstream.wire.batches import (
     MAX_SEQUENCE,
@@ -303,7 +303,7 @@ class ProducerState:
                 )
             )
         covered = b"".join(parts)
-        return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, google_crc32c.value(covered), 0)[:_CRC_START] + covered
+        return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, crc32c(covered), 0)[:_CRC_START] + covered
 
     def load(self, data: bytes, now: int) -> bool:
         """Take over a snapshot. False, and nothing changed, if it is not sound."""
@@ -329,7 +329,7 @@ def _decode_snapshot(data: bytes) -> Iterable[ProducerEntry] | None:
     body = data[_SNAPSHOT_HEADER.size :]
     if version != _SNAPSHOT_VERSION or len(body) != count * _SNAPSHOT_ENTRY.size:
         return None
-    if google_crc32c.value(data[_CRC_START:]) != crc:
+    if crc32c(data[_CRC_START:]) != crc:
         return None
     entries: list[ProducerEntry] = []
     for fields in _SNAPSHOT_ENTRY.iter_unpack(body):

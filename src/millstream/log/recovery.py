@@ -12,7 +12,7 @@ The producer state is the newest sound snapshot and a replay of the batch header
 from typing import NamedTuple
 from uuid import UUID
 
-import google_crc32c
+from crc32c import crc32c
 
 from millstream.log.config import LogConfig
 from millstream.log.context import LogContext
@@ -334,7 +334,7 @@ class _Opening:
             header.base_offset >= next_offset
             and header.last_offset_delta >= 0
             and header.last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET
-            and google_crc32c.value(chunk[inside + ATTRIBUTES_OFFSET : inside + header.size_in_bytes]) == header.crc
+            and crc32c(memoryview(chunk)[inside + ATTRIBUTES_OFFSET : inside + header.size_in_bytes]) == header.crc
         )
 
     def _restore_producers(self, end_offset: int, segment_count: int) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from millstream.broker.apis.registry import APIS, Api
 from millstream.broker.context import RequestContext
 from millstream.logs import get_logger
+from millstream.server.file_sender import SMALLEST, FileSender
 from millstream.server.frames import FrameError, FrameReader
 from millstream.wire.codec import MalformedMessage, decode_prefix, encode_parts, is_flexible, read_uvarint
 from millstream.wire.message import Message
@@ -56,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server = server
         self._broker = server.broker
         self._listener = listener
-        self._reader = FrameReader(server.settings.int("socket.request.max.bytes"))
+        self._reader = FrameReader(server.settings.int("socket.request.max.bytes"), server.frame_buffers)
         self._transport: asyncio.Transport | None = None
         self._busy = False
         self._reading = True
@@ -64,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Future[Any] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._write_paused = False
+        self._files: FileSender | None = None
         self._ended = False
         self._peer = self._connection_id = self._local_host = ""
         self.client_host = ""
@@ -98,6 +100,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._files is not None:
+            self._files.close()
         self._server.forget(self)
         self._release_memory()
         if self._task is not None:
@@ -180,6 +184,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _release_memory(self) -> None:
         if self._held_bytes > 0:
+            self._reader.give_back()
             self._server.request_memory.release(self._held_bytes)
         elif self._held_bytes < 0:
             self._server.request_memory.forget(self._memory_granted)
@@ -286,6 +291,9 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self, parts: list[Any]) -> None:
         """Sends what fits at once; file slices beyond that follow as the peer takes them."""
         assert self._transport is not None
+        if self._is_for_the_kernel(parts):
+            self._send_by_kernel(parts)
+            return
         ready: list[Buffer] = []
         ahead = 0
         for index, part in enumerate(parts):
@@ -300,6 +308,27 @@ class Connection(asyncio.BufferedProtocol):
                 self._task = asyncio.ensure_future(self._send_slowly(parts[index:]))
                 return
         self._transport.writelines(ready)
+
+    def _is_for_the_kernel(self, parts: list[Any]) -> bool:
+        """Whether it is large, made of files, and the transport has nothing to send before it."""
+        size = sum(len(part) for part in parts if not isinstance(part, bytes | memoryview | bytearray))
+        return size >= SMALLEST and self._transport is not None and self._transport.get_write_buffer_size() == 0
+
+    def _send_by_kernel(self, parts: list[Any]) -> None:
+        assert self._transport is not None
+        if self._files is None:
+            peer = self._transport.get_extra_info("socket")
+            self._files = FileSender(peer, asyncio.get_running_loop(), self._sent_by_kernel)
+        try:
+            self._busy = not self._files.send(_joined(parts))
+        except OSError as error:
+            self._close(f"the response could not be sent: {error}")
+
+    def _sent_by_kernel(self, complete: bool) -> None:
+        if complete:
+            self._resume_requests()
+        else:
+            self.abort()
 
     async def _send_slowly(self, parts: list[Any]) -> None:
         for part in parts:
@@ -332,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_idle(self) -> bool:
         """Nothing is asked of us, or the peer does not take what it asked for."""
-        return not self._busy or self._write_paused
+        return not self._busy or self._write_paused or (self._files is not None and self._files.is_waiting)
 
     def close_idle(self) -> None:
         self._close("idle for longer than connections.max.idle.ms")

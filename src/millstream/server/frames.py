@@ -3,7 +3,8 @@
 Sans I/O: the connection asks for room (`get_buffer`), reports what arrived (`received`) and takes complete frames
 (`next_frame`). Small frames share one receive buffer and are handed out as views of it, valid until the next call of
 `get_buffer`; a frame that does not fit gets a buffer of its own which grows with what really arrives, so a peer that
-announces a huge frame and then says nothing holds next to no memory.
+announces a huge frame and then says nothing holds next to no memory. Most of these buffers are of one size and go back
+to a pool (`give_back`) when the request has been answered: fresh memory costs the kernel a page fault for every 4 kB.
 """
 
 from __future__ import annotations
@@ -12,20 +13,51 @@ import struct
 
 _SIZE = struct.Struct(">i")
 RECEIVE_BUFFER_BYTES = 65536
-FIRST_GROWTH_BYTES = 1 << 20
+FRAME_BUFFER_BYTES = (1 << 20) + (1 << 16)
+"""Enough for the largest batch that clients send by default, about 1 MB."""
+POOLED_BUFFERS = 8
 
 
 class FrameError(ValueError):
     """The peer announced a frame that cannot be."""
 
 
+class BufferPool:
+    """Buffers for large frames that nobody uses now; a few, shared by all connections."""
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def __len__(self) -> int:
+        return len(self._free)
+
+    def take(self) -> bytearray:
+        return self._free.pop() if self._free else bytearray(FRAME_BUFFER_BYTES)
+
+    def give_back(self, buffer: bytearray) -> None:
+        if len(buffer) == FRAME_BUFFER_BYTES and len(self._free) < POOLED_BUFFERS:
+            self._free.append(buffer)
+
+
 class FrameReader:
     """The receiving half of one connection."""
 
-    __slots__ = ("_buffer", "_end", "_frame", "_frame_filled", "_frame_size", "_max_bytes", "_start")
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_frame",
+        "_frame_filled",
+        "_frame_size",
+        "_handed_out",
+        "_max_bytes",
+        "_pool",
+        "_start",
+    )
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, pool: BufferPool) -> None:
         self._max_bytes = max_bytes
+        self._pool = pool
+        self._handed_out: bytearray | None = None
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self._start = self._end = 0
         self._frame: bytearray | None = None
@@ -48,7 +80,7 @@ class FrameReader:
         if self._frame is not None:
             if self._frame_filled == len(self._frame):
                 self._grow()
-            return memoryview(self._frame)[self._frame_filled :]
+            return memoryview(self._frame)[self._frame_filled : self._frame_size]
         if self._start == self._end:
             self._start = self._end = 0
         elif self._start:
@@ -63,6 +95,12 @@ class FrameReader:
         larger[: self._frame_filled] = self._frame
         self._frame = larger
 
+    def give_back(self) -> None:
+        """Nobody looks at the last large frame any more."""
+        if self._handed_out is not None:
+            self._pool.give_back(self._handed_out)
+            self._handed_out = None
+
     def received(self, count: int) -> None:
         if self._frame is not None:
             self._frame_filled += count
@@ -75,7 +113,7 @@ class FrameReader:
             if self._frame_filled < self._frame_size:
                 return None
             frame = memoryview(self._frame)[: self._frame_size]
-            self._frame = None
+            self._handed_out, self._frame = self._frame, None
             return frame
         available = self._end - self._start
         if available < 4:
@@ -88,7 +126,7 @@ class FrameReader:
             self._start = start + size
             return memoryview(self._buffer)[start : self._start]
         if size + 4 > len(self._buffer):
-            self._frame = bytearray(min(size, FIRST_GROWTH_BYTES))
+            self._frame = self._pool.take()
             part = self._buffer[self._start + 4 : self._end]
             self._frame[: len(part)] = part
             self._frame_size, self._frame_filled = size, len(part)

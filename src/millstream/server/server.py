@@ -20,6 +20,7 @@ from millstream.broker.configs.listeners import Listener, broker_listeners
 from millstream.log.manager import DataFolderLockedError
 from millstream.logs import get_logger
 from millstream.server.connection import Connection
+from millstream.server.frames import BufferPool
 from millstream.server.memory import RequestMemory
 from millstream.server.metrics import RequestMetrics
 from millstream.server.metrics_endpoint import MetricsEndpoint
@@ -51,6 +52,7 @@ class Server:
         self.broker = Broker(settings, data, ephemeral=ephemeral)
         self.metrics = RequestMetrics()
         self.request_memory = RequestMemory(settings.int("queued.max.request.bytes"))
+        self.frame_buffers = BufferPool()
         self.connections: set[Connection] = set()
         self.metrics_endpoint = MetricsEndpoint(self)
         self._listeners: list[asyncio.Server] = []

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 from millstream.wire.compression import MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
 from millstream.wire.errors import ErrorCode, KafkaError
@@ -176,7 +176,7 @@ def iterate_headers(data: bytes | bytearray | memoryview) -> Iterator[tuple[int,
 
 def compute_crc(data: bytes | bytearray | memoryview, position: int, size: int) -> int:
     """The CRC of the batch of `size` bytes at `position`."""
-    return int(google_crc32c.value(bytes(data[position + ATTRIBUTES_OFFSET : position + size])))
+    return crc32c(memoryview(data)[position + ATTRIBUTES_OFFSET : position + size])
 
 
 def check_crc(data: bytes | bytearray | memoryview, position: int, header: BatchHeader) -> bool:
@@ -214,7 +214,7 @@ def record_bytes(data: bytes | bytearray | memoryview, position: int, header: Ba
     return bytes(payload) if codec is Compression.NONE else decompress(codec, bytes(payload), limit)
 
 
-def check_record_lengths(data: bytes, start: int, count: int, at_most: int) -> None:
+def check_record_lengths(data: bytes | bytearray | memoryview, start: int, count: int, at_most: int) -> None:
     """Walk over the lengths of the (unpacked) records from `start` on: `count` of them must fill `data`.
 
     No more than `at_most` records are looked at, which bounds the cost on the hot path: a batch that lies is found
@@ -419,7 +419,7 @@ def build_empty_batch(header: BatchHeader) -> bytes:
 
 def _assemble(base_offset: int, leader_epoch: int, covered: bytes) -> bytes:
     length = ATTRIBUTES_OFFSET - LOG_OVERHEAD + len(covered)
-    crc = google_crc32c.value(covered)
+    crc = crc32c(covered)
     return _PREFIX.pack(base_offset, length, leader_epoch) + bytes((MAGIC,)) + _CRC.pack(crc) + covered
 
 

@@ -23,7 +23,7 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def decode_varint(data: bytes, position: int) -> tuple[int, int]:
+def decode_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """The zigzag varint at `position` and the position behind it. IndexError if the bytes end before it does."""
     byte = data[position]
     position += 1

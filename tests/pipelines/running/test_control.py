@@ -68,6 +68,20 @@ def test_a_restart_goes_on_where_it_was(cluster: Cluster, spark: SparkSession, t
     assert texts(topics, target) == ["one", "two"]
 
 
+def test_a_source_that_ends_where_it_begins_is_at_its_end(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    topics = Topics(cluster.bootstrap_servers)
+    source, target = topics.new(), unique("target")
+    pipeline = copy(source, target, "latest")
+    assert Runner([pipeline], Connection(cluster.bootstrap_servers), PipelineHome(tmp_path), session=spark).run() == 0
+    topics.fill(source, ["one"])
+    for _ in range(2):  # the second time there is nothing new
+        runner = Runner([pipeline], Connection(cluster.bootstrap_servers), PipelineHome(tmp_path), session=spark)
+        assert runner.run() == 0
+        assert texts(topics, target) == ["one"]
+
+
 def test_a_pipeline_runs_once_at_a_time(cluster: Cluster, spark: SparkSession, tmp_path: Path) -> None:
     topics = Topics(cluster.bootstrap_servers)
     pipeline = copy(topics.new(), unique("target"))

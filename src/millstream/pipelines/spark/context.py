@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from millstream.cluster.connection import Connection
 from millstream.pipelines.description.pipeline import Pipeline
+from millstream.pipelines.spark.java_client import java_properties
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,5 @@ class Context:
     def kafka_options(self, bootstrap: str | None = None) -> dict[str, str]:
         """The options of Spark's Kafka source and sink that say where the cluster is."""
         connection = self.cluster(bootstrap)
-        options = {f"kafka.{name}": value for name, value in connection.properties.items()}
+        options = {f"kafka.{name}": value for name, value in java_properties(connection.properties).items()}
         return {"kafka.bootstrap.servers": connection.bootstrap, **options}

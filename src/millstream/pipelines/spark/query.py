@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -109,7 +109,7 @@ class Query:
             late_rows=self.status.late_rows + sum(int(operator["numRowsDroppedByWatermark"]) for operator in state),
             dead_letters=self.dead_letters,
         )
-        self._at_end = self._is_at_end(progress)
+        self._at_end = self._are_ends([_text(source.get("endOffset")) for source in progress["sources"]])
         with self._progress:
             self._finished = progress["batchId"]
             self._progress.notify_all()
@@ -119,13 +119,27 @@ class Query:
 
     def finished(self) -> bool:
         """Whether it has read up to the end of its sources, if they have one."""
-        return self._at_end or (self._streaming is not None and not self.is_active and self.error() is None)
+        ended = self._streaming is not None and not self.is_active and self.error() is None
+        return self._at_end or ended or (self._finished is None and self._has_nothing_to_do())
 
-    def _is_at_end(self, progress: Mapping[str, Any]) -> bool:
-        ends = [_text(source.get("endOffset")) for source in progress["sources"]]
+    def _has_nothing_to_do(self) -> bool:
+        """Whether it stood at the end of its sources from the start, so that no batch will come and tell."""
+        if any(reader.end_offsets() is None for reader in self._plan.readers.values()):
+            return False
+        state = self._state()
+        done = state.last_committed()
+        if done != state.last_planned():
+            return False
+        batch = None if done is None else state.batch(done)
+        found = [None] * len(self._plan.readers) if batch is None else batch.offsets
+        return self._are_ends([state.initial(index) if text is None else text for index, text in enumerate(found)])
+
+    def _are_ends(self, positions: Sequence[str | None]) -> bool:
+        """Of all sources, in their order, as they stand in a checkpoint."""
         readers = self._plan.readers.values()
-        return len(ends) == len(readers) and all(
-            end is not None and reader.finished(end) for reader, end in zip(readers, ends, strict=True)
+        return len(positions) == len(readers) and all(
+            position is not None and reader.finished(position)
+            for reader, position in zip(readers, positions, strict=True)
         )
 
     def stop(self, hurry: threading.Event) -> None:

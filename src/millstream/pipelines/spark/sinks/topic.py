@@ -31,6 +31,8 @@ from millstream.pipelines.spark.values.options import KAFKA
 
 RECORD_OVERHEAD = 128
 """Bytes of a record batch beside key, value and headers: generous."""
+LARGE_BATCHES = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
+"""A micro-batch is flushed at its end, so nothing waits longer; Java's own 16 kB make a request of a few records."""
 TOO_LARGE = "RecordTooLarge"
 _RECORD = "_millstream_record"
 
@@ -84,6 +86,7 @@ class TopicWriter:
         options = {
             **self._context.kafka_options(self._sink.bootstrap),
             "kafka.max.request.size": str(self._largest + RECORD_OVERHEAD),
+            **LARGE_BATCHES,
             **producer_options(self._sink.options),
         }
         records.write.mode("append").format("kafka").options(**options).option("topic", self._sink.topic).save()

@@ -28,6 +28,8 @@ from millstream.pipelines.spark.values import decode, spark_options, value_optio
 
 EARLIEST = -2
 """Spark's number for the beginning of a partition."""
+LARGE_FETCHES = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
+"""Spark reads a partition with one task, which waits for each fetch: larger ones, and more of each at a time."""
 Offsets = Mapping[str, Mapping[int, int]]
 
 
@@ -150,6 +152,7 @@ def kafka_options(source: TopicSource | Table, context: Context) -> dict[str, st
         **context.kafka_options(bootstrap),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
+        **LARGE_FETCHES,
         **spark_options(source.options),
     }
 

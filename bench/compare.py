@@ -1,0 +1,140 @@
+"""Row after row, the servers in turns: A B A B ..., one round that does not count, then those that do.
+
+What a peer cannot do is a sentence in the results; what one of the two cannot do ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench.rows import COSTS, CPU, MB, MEMORY, Figure, Measured, Row, Scale
+from bench.systems import System
+
+Say = Callable[[str], None]
+GB = 1_000 * MB
+
+
+class Series(NamedTuple):
+    """One figure of one row: what each server had, round after round."""
+
+    row: str
+    figure: str
+    unit: str
+    better: str
+    goal: float | None
+    values: dict[str, list[float]]
+
+    def median(self, system: str) -> float:
+        return statistics.median(self.values[system])
+
+    def ratios(self, one: str, other: str) -> list[float]:
+        """Round by round; the two of a round ran one after the other."""
+        return [a / b for a, b in zip(self.values[one], self.values[other], strict=True) if b]
+
+    def ratio(self, one: str, other: str) -> float | None:
+        ratios = self.ratios(one, other)
+        return statistics.median(ratios) if ratios else None
+
+    def is_met(self, one: str, other: str) -> bool | None:
+        ratio = self.ratio(one, other)
+        if ratio is None or self.goal is None:
+            return None
+        return ratio >= self.goal if self.better == "higher" else ratio <= self.goal
+
+
+class Outcome(NamedTuple):
+    series: list[Series]
+    failures: dict[str, dict[str, str]]
+    """Row, then server: why there is nothing."""
+
+
+def compare(rows: Sequence[Row], systems: Sequence[System], must: set[str], scale: Scale, say: Say) -> Outcome:
+    """`must` names the servers that have to manage every row."""
+    outcome = Outcome([], {})
+    for number, row in enumerate(rows, 1):
+        say(f"[{number}/{len(rows)}] {row.name}")
+        asked = [system for system in systems if row.for_peers or system.name in must]
+        found = _measure(row, asked, must, scale, outcome.failures.setdefault(row.name, {}))
+        if not outcome.failures[row.name]:
+            del outcome.failures[row.name]
+        series = _series(row, found)
+        outcome.series.extend(series)
+        for line in series:
+            say("    " + _line(line))
+    return outcome
+
+
+def _measure(
+    row: Row, systems: Sequence[System], must: set[str], scale: Scale, failures: dict[str, str]
+) -> dict[str, list[Measured]]:
+    found: dict[str, list[Measured]] = {system.name: [] for system in systems}
+    prepared = {}
+
+    def attempt(system: System, work: Callable[[], None]) -> None:
+        if system.name in failures:
+            return
+        try:
+            work()
+        except Exception as error:
+            if system.name in must:
+                raise
+            failures[system.name] = " ".join(str(error).split())[:200]
+            found.pop(system.name, None)
+
+    def prepare(system: System) -> None:
+        prepared[system.name] = row.prepare(system, scale)
+
+    def run(system: System, counts: bool) -> None:
+        measured = _watched(row, system, scale, prepared[system.name])
+        if counts:
+            found[system.name].append(measured)
+
+    try:
+        for system in systems:
+            attempt(system, lambda system=system: prepare(system))  # type: ignore[misc]
+        for number in range(scale.warm_up + scale.rounds):
+            for system in systems:
+                attempt(system, lambda system=system, counts=number >= scale.warm_up: run(system, counts))  # type: ignore[misc]
+    finally:
+        for system in systems:
+            if system.name in prepared and system.name not in failures:
+                row.clean_up(system, prepared[system.name])
+    return found
+
+
+def _watched(row: Row, system: System, scale: Scale, prepared: object) -> Measured:
+    """With what it cost the server."""
+    if row.is_of_its_own:
+        return row.measure(system, scale, prepared)
+    system.forget_peak_memory()
+    before = system.cpu_seconds()
+    measured = row.measure(system, scale, prepared)
+    spent = system.cpu_seconds() - before
+    costs = {MEMORY: system.peak_memory() / MB}
+    if measured.bytes:
+        costs[CPU] = spent / (measured.bytes / GB)
+    return measured._replace(figures={**measured.figures, **costs})
+
+
+def _series(row: Row, found: dict[str, list[Measured]]) -> list[Series]:
+    figures: dict[str, Figure] = {**row.figures, **COSTS}
+    return [
+        Series(
+            row.name, name, figure.unit, figure.better, figure.goal,
+            {system: [run.figures[name] for run in runs] for system, runs in found.items()},
+        )
+        for name, figure in figures.items()
+        if all(name in run.figures for runs in found.values() for run in runs)
+    ]  # fmt: skip
+
+
+def _line(series: Series) -> str:
+    shown = "   ".join(f"{name} {number(series.median(name))}" for name in series.values)
+    return f"{series.figure} ({series.unit}): {shown}"
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,430 @@
+"""The load: real clients on native code (librdkafka through confluent-kafka, Java's own tools), for all the same.
+
+Every load checks what it did: a producer's records are all in the log, a consumer has seen each of them. `Failed` says
+what is missing; a result that is not whole is no result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from millstream.engines import jars
+
+PATIENCE = 60.0
+Settings = Mapping[str, str | int | float | bool]
+QUIET = {"log_level": 0}
+"""What clients say of servers that were stopped is not for the terminal; what fails is an exception."""
+_VALUES = 64
+
+
+class Failed(Exception):  # noqa: N818 - it is the load that failed
+    """The load did not do what it was to do: there is nothing to report."""
+
+
+def values(size: int) -> list[bytes]:
+    """Random hex digits: text that compresses to about half."""
+    return [os.urandom(size // 2 + 1).hex().encode()[:size] for _ in range(_VALUES)]
+
+
+# --- topics
+
+
+def new_topic(bootstrap: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+    """Its files go soon after it is deleted, so that one row's pages are not written to disk during the next."""
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    admin = _admin(bootstrap)
+    wanted = NewTopic(name, partitions, 1, config={"file.delete.delay.ms": "1000", **(config or {})})
+    for future in admin.create_topics([wanted], operation_timeout=PATIENCE).values():
+        future.result(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while not _has_leaders(admin, name, partitions):
+        if time.monotonic() > deadline:
+            raise Failed(f"{name} has no leaders after {PATIENCE:.0f} s")
+    return name
+
+
+def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
+    found = admin.list_topics(timeout=PATIENCE).topics.get(name)
+    return (
+        found is not None
+        and len(found.partitions) == partitions
+        and all(partition.leader >= 0 for partition in found.partitions.values())
+    )
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+
+
+def delete_topic(bootstrap: str, name: str) -> None:
+    admin = _admin(bootstrap)
+    for future in admin.delete_topics([name], operation_timeout=PATIENCE).values():
+        future.result(PATIENCE)
+
+
+def end_offsets(bootstrap: str, topic: str, partitions: int) -> list[int]:
+    """Of each partition. A topic that was just made may have leaders who do not know it yet."""
+    admin = _admin(bootstrap)
+    wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            found = admin.list_offsets(wanted, request_timeout=PATIENCE)
+            return [found[place].result(PATIENCE).offset for place in wanted]
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def count(bootstrap: str, topic: str, partitions: int = 1) -> int:
+    """All records of a topic from which nothing was deleted."""
+    return sum(end_offsets(bootstrap, topic, partitions))
+
+
+# --- producing
+
+
+class Sender:
+    """A producer that has its connection and counts what fails."""
+
+    def __init__(self, bootstrap: str, topic: str, settings: Settings) -> None:
+        self.topic = topic
+        self.failures: list[str] = []
+        self.producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "delivery.report.only.error": True,
+                "on_delivery": partial(_note, self.failures),  # not a method: a cycle would keep the client
+                "error_cb": _ignore,
+                "queue.buffering.max.messages": 500_000,
+                **QUIET,
+                **settings,
+            }
+        )
+        self.producer.list_topics(topic, timeout=PATIENCE)
+        self.send_all([b"warm"])
+
+    def send(self, chunk: Sequence[bytes]) -> None:
+        produce, topic = self.producer.produce, self.topic
+        for value in chunk:
+            try:
+                produce(topic, value)
+            except BufferError:
+                self._wait_for_room(value)
+        self.producer.poll(0)
+
+    def _wait_for_room(self, value: bytes) -> None:
+        while True:
+            self.producer.poll(0.01)
+            try:
+                self.producer.produce(self.topic, value)
+                return
+            except BufferError:
+                continue
+
+    def flush(self) -> None:
+        if self.producer.flush(PATIENCE):
+            raise Failed(f"{len(self.producer)} records were not acknowledged within {PATIENCE:.0f} s")
+        if self.failures:
+            raise Failed(f"{len(self.failures)} records were refused: {self.failures[0]}")
+
+    def send_all(self, chunk: Sequence[bytes]) -> None:
+        self.send(chunk)
+        self.flush()
+
+
+def _note(failures: list[str], error: KafkaError | None, _: object) -> None:
+    if error is not None:
+        failures.append(error.str())
+
+
+def _ignore(_: object) -> None:
+    """What matters is said by the records themselves."""
+
+
+def produce(
+    bootstrap: str, topic: str, *, size: int, records: int, producers: int = 1, partitions: int = 1, settings: Settings
+) -> float:
+    """Seconds from the first record handed over to the last one acknowledged."""
+    before = count(bootstrap, topic, partitions)
+    senders = [Sender(bootstrap, topic, settings) for _ in range(producers)]
+    chunk = values(size) * 2
+    rounds = -(-records // (len(chunk) * producers))
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        for sender in senders:
+            sender.send(chunk)
+    for sender in senders:
+        sender.flush()
+    seconds = time.perf_counter() - begin
+    wanted = before + producers + rounds * producers * len(chunk)
+    found = count(bootstrap, topic, partitions)
+    if found != wanted:
+        raise Failed(f"{wanted} records were acknowledged, the log has {found}")
+    return seconds * records / (rounds * producers * len(chunk))
+
+
+def produce_each(bootstrap: str, topic: str, *, size: int, producers: int, seconds: float, settings: Settings) -> float:
+    """Acknowledged records a second, each producer with one record in flight."""
+    counts = [0] * producers
+    senders = [Sender(bootstrap, topic, {"linger.ms": 0, **settings}) for _ in range(producers)]
+    value = values(size)[:1]
+    stop = time.perf_counter() + seconds
+
+    def run(index: int) -> None:
+        while time.perf_counter() < stop:
+            senders[index].send_all(value)
+            counts[index] += 1
+
+    begin = time.perf_counter()
+    _in_threads([partial(run, index) for index in range(producers)])
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+def transactions(bootstrap: str, topic: str, *, size: int, number: int) -> float:
+    """Transactions a second, of one record each."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0, "error_cb": _ignore, **QUIET}
+    )
+    producer.init_transactions(PATIENCE)
+    value = values(size)[0]
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            producer.begin_transaction()
+            producer.produce(topic, value)
+            producer.commit_transaction(PATIENCE)
+
+    run(1)
+    begin = time.perf_counter()
+    run(number)
+    seconds = time.perf_counter() - begin
+    found = count(bootstrap, topic)
+    if found != 2 * (number + 1):  # each has a record and a marker
+        raise Failed(f"{number + 1} transactions were committed, the log ends at {found}")
+    return number / seconds
+
+
+def java_produce(bootstrap: str, topic: str, *, size: int, records: int) -> float:
+    """Records a second by Kafka's own producer-performance tool, as it says itself."""
+    arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
+    printed = _java("ProducerPerformance", *arguments, "--producer-props", f"bootstrap.servers={bootstrap}", "acks=1")
+    found = re.findall(r"([0-9.]+) records/sec", printed)
+    if not found or count(bootstrap, topic) < records:
+        raise Failed(f"Java's producer said: {printed[-300:]}")
+    return float(found[-1])
+
+
+def java_consume(bootstrap: str, topic: str, *, records: int) -> float:
+    """Records a second while fetching, by Kafka's own consumer-performance tool."""
+    arguments = ["--topic", topic, "--num-records", str(records), "--bootstrap-server", bootstrap, "--timeout", "30000"]
+    printed = _java("ConsumerPerformance", *arguments)
+    header, *lines = [line for line in printed.splitlines() if line.count(",") >= 9]
+    names = [name.strip() for name in header.split(",")]
+    said = dict(zip(names, [value.strip() for value in lines[-1].split(",")], strict=True))
+    if int(said["data.consumed.in.nMsg"]) < records:
+        raise Failed(f"Java's consumer said: {printed[-300:]}")
+    return float(said["fetch.nMsg.sec"])
+
+
+def _java(tool: str, *arguments: str) -> str:
+    command = [
+        jars.find_java(),
+        "-Xmx512m",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp",
+        f"{jars.fetch()}/*",
+    ]
+    done = subprocess.run(
+        [*command, f"org.apache.kafka.tools.{tool}", *arguments], capture_output=True, text=True, timeout=4 * PATIENCE
+    )
+    if done.returncode:
+        raise Failed(f"{tool} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+    return done.stdout
+
+
+# --- consuming
+
+
+def consumer(bootstrap: str, group: str = "bench", settings: Settings | None = None) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "error_cb": _ignore,
+            **QUIET,
+            **(settings or {}),
+        }
+    )
+
+
+def take(client: Consumer, wanted: int) -> float:
+    """Until it has seen so many records; when the first of them came, by the performance counter."""
+    first, seen, deadline = 0.0, 0, time.monotonic() + PATIENCE
+    while seen < wanted:
+        messages = client.consume(min(10_000, wanted - seen), 0.1)
+        if messages and not seen:
+            first = time.perf_counter()
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                raise KafkaException(error)
+        seen += len(messages)
+        if time.monotonic() > deadline:
+            raise Failed(f"{seen} of {wanted} records came within {PATIENCE:.0f} s")
+    return first
+
+
+def consume(bootstrap: str, topic: str, *, records: Sequence[int], consumers: int = 1) -> float:
+    """Seconds from the first record until the consumers have all; each has its share of the partitions, which have so
+    many records each."""
+    clients = [consumer(bootstrap) for _ in range(consumers)]
+    for index, client in enumerate(clients):
+        mine = range(index, len(records), consumers)
+        client.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in mine])
+    return _take_all(clients, [sum(records[index::consumers]) for index in range(consumers)])
+
+
+def consume_by_groups(bootstrap: str, topic: str, *, records: int, groups: int) -> float:
+    """Seconds from the first record until each of the groups, of one member, has everything."""
+    clients = [consumer(bootstrap, f"{topic}-{uuid.uuid4().hex[:6]}") for _ in range(groups)]
+    for client in clients:
+        client.subscribe([topic])
+    return _take_all(clients, [records] * groups)
+
+
+def _take_all(clients: Sequence[Consumer], wanted: Sequence[int]) -> float:
+    firsts = []
+
+    def run(client: Consumer, count: int) -> None:
+        firsts.append(take(client, count))
+
+    _in_threads([partial(run, client, count) for client, count in zip(clients, wanted, strict=True) if count])
+    end = time.perf_counter()
+    for client in clients:
+        client.close()
+    return end - min(firsts)
+
+
+def produce_and_consume(bootstrap: str, topic: str, *, size: int, records: int, settings: Settings) -> float:
+    """Seconds from the first record handed over to the last one consumed, both at the same time."""
+    sender = Sender(bootstrap, topic, settings)
+    client = consumer(bootstrap)
+    client.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    take(client, 1)
+    chunk = values(size)
+    rounds = -(-records // len(chunk))
+
+    def send() -> None:
+        for _ in range(rounds):
+            sender.send(chunk)
+        sender.flush()
+
+    begin = time.perf_counter()
+    _in_threads([send, lambda: _ignore(take(client, rounds * len(chunk)))])
+    seconds = time.perf_counter() - begin
+    client.close()
+    return seconds * records / (rounds * len(chunk))
+
+
+def latencies(bootstrap: str, topic: str, *, size: int, rate: int, seconds: float) -> list[float]:
+    """Milliseconds of each record from just before produce to just after it is consumed, at a fixed rate; sorted."""
+    sender = Sender(bootstrap, topic, {"linger.ms": 0, "acks": 1})
+    client = consumer(bootstrap, settings={"fetch.wait.max.ms": 500, "enable.partition.eof": True})
+    client.assign([TopicPartition(topic, 0, OFFSET_END)])
+    while True:
+        message = client.poll(PATIENCE)
+        if message is None:
+            raise Failed("the consumer did not get to the end of the topic")
+        if message.error() is not None:
+            break
+    wanted = int(rate * seconds)
+    found: list[float] = []
+    filler = values(size)[0][20:]
+    marks = [f"{number:020d}".encode() + filler for number in range(wanted)]
+    sent = [0.0] * wanted
+
+    def receive() -> None:
+        deadline = time.monotonic() + seconds + PATIENCE
+        while len(found) < wanted and time.monotonic() < deadline:
+            message = client.poll(1.0)
+            if message is not None and message.error() is None:
+                now = time.perf_counter()
+                found.append((now - sent[int((message.value() or b"")[:20])]) * 1000)
+
+    reader = threading.Thread(target=receive)
+    reader.start()
+    begin = time.perf_counter()
+    for number, value in enumerate(marks):
+        time.sleep(max(0.0, begin + number / rate - time.perf_counter()))
+        sent[number] = time.perf_counter()
+        sender.producer.produce(topic, value)
+    sender.flush()
+    reader.join()
+    client.close()
+    if len(found) != wanted:
+        raise Failed(f"{len(found)} of {wanted} records came")
+    return sorted(found[wanted // 10 :])
+
+
+def join(bootstrap: str, topic: str, *, members: int) -> float:
+    """Seconds until each member of a new group has its one partition of the topic."""
+    group = f"{topic}-{uuid.uuid4().hex[:6]}"
+    settings: Settings = {"heartbeat.interval.ms": 500, "session.timeout.ms": 45_000}
+    clients = [consumer(bootstrap, group, settings) for _ in range(members)]
+    deadline = time.monotonic() + PATIENCE
+    begin = time.perf_counter()
+    for client in clients:
+        client.subscribe([topic])
+    waiting = list(clients)
+    while waiting:
+        for client in clients:
+            client.poll(0)
+        waiting = [client for client in clients if len(client.assignment()) != 1]
+        if time.monotonic() > deadline:
+            raise Failed(f"{len(waiting)} of {members} members have no partition after {PATIENCE:.0f} s")
+        time.sleep(0.005)
+    seconds = time.perf_counter() - begin
+    for client in clients:
+        client.close()
+    return seconds
+
+
+def first_record(bootstrap: str) -> None:
+    """Until a new topic has taken a record."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "error_cb": _ignore, **QUIET})
+    producer.produce(f"first-{uuid.uuid4().hex[:8]}", b"first")
+    if producer.flush(PATIENCE):
+        raise Failed(f"the first record was not acknowledged within {PATIENCE:.0f} s")
+
+
+def _in_threads(works: Sequence[Callable[[], None]]) -> None:
+    """All at once; the first failure is the caller's."""
+    failures: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
