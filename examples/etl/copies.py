@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from etl.databases import Order
 from example_kit import ExampleError, Run
+from example_kit.presence import ANSWER_SECONDS, watched
 
 NULL = r"\N"
 """How a null is told from an empty text in CSV, as databases do."""
@@ -58,7 +59,9 @@ def copy(run: Run) -> Iterator[Copy]:
     try:
         with Hdfs() as hdfs:
             run.say(f"HDFS listens on {hdfs.url}")
-            yield Copy(f"{hdfs.url}/copy", hdfs.web_url)
+            ping = f"{hdfs.web_url}/?op=GETFILESTATUS"
+            with watched(run, "HDFS", lambda: urlopen(ping, timeout=ANSWER_SECONDS).close()):
+                yield Copy(f"{hdfs.url}/copy", hdfs.web_url)
     except StoreError as error:
         raise ExampleError(f"--real: {error}") from error
 

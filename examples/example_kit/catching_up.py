@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from example_kit.clients import patient
 from example_kit.errors import ExampleError
@@ -43,7 +43,10 @@ def wait_until_read(pipelines: Pipelines, bootstrap: str, topics: Mapping[str, I
 
             def is_there(consumer: Consumer = consumer, ends: dict[tuple[str, int], int] = ends) -> bool:
                 asked = [TopicPartition(*place) for place, end in ends.items() if end]
-                committed = consumer.committed(asked, timeout=ANSWER_SECONDS)
+                try:
+                    committed = consumer.committed(asked, timeout=ANSWER_SECONDS)
+                except KafkaException:  # the cluster is away: asked again, as long as there is time
+                    return False
                 return all(place.offset >= ends[place.topic, place.partition] for place in committed)
 
             wait_until(pipelines, is_there, f"pipeline {name} has not read all of {', '.join(read)}")

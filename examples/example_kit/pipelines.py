@@ -1,7 +1,7 @@
 """Pipelines for as long as an example runs, started with `millstream pipeline run` as a person would.
 
 They keep their state in `pipelines` of the run's folder. They end with the example, however that ends; usually in
-order, each after the batch it is at.
+order, each after the batch it is at. Trouble on the way, the pipelines' or the cluster's, is said, and so is its end.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from example_kit.errors import ExampleError
+from example_kit.presence import watched_cluster
 from example_kit.processes import guarded
 from example_kit.run import Run
 
@@ -31,9 +32,11 @@ LOOK_SECONDS = 0.1
 class Pipelines:
     """Pipelines that run. `status` has, by name, what `millstream pipeline run --json` said last of each."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, run: Run, process: subprocess.Popen[bytes], log: Path) -> None:
         self.status: dict[str, dict[str, Any]] = {}
         self.log = log
+        self._run = run
+        self._troubled: set[str] = set()
         self._process = process
         self._reader = threading.Thread(target=self._read, args=(process.stdout,), daemon=True)
         self._reader.start()
@@ -74,6 +77,16 @@ class Pipelines:
                 said = json.loads(line)
                 if "state" in said:
                     self.status[said["name"]] = said
+                    self._say_trouble(said["name"], said["state"], said["error"])
+
+    def _say_trouble(self, name: str, state: str, error: str | None) -> None:
+        """Once, when a pipeline that was started again has not yet done a batch since; and when it has."""
+        if state == "restarting" and name not in self._troubled:
+            self._troubled.add(name)
+            self._run.say(f"pipeline {name} is interrupted and tries again: {error}", "red")
+        elif state == "running" and error is None and name in self._troubled:
+            self._troubled.remove(name)
+            self._run.say(f"pipeline {name} works again", "green")
 
 
 @contextmanager
@@ -96,13 +109,14 @@ def running_pipelines(
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
-    pipelines = Pipelines(process, log)
+    pipelines = Pipelines(run, process, log)
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while not pipelines.are_running():
-            if time.monotonic() > deadline:
-                raise ExampleError(f"the pipelines do not run after {START_SECONDS:.0f} s (see {log})")
-            time.sleep(LOOK_SECONDS)
-        yield pipelines
+        with watched_cluster(run):
+            deadline = time.monotonic() + START_SECONDS
+            while not pipelines.are_running():
+                if time.monotonic() > deadline:
+                    raise ExampleError(f"the pipelines do not run after {START_SECONDS:.0f} s (see {log})")
+                time.sleep(LOOK_SECONDS)
+            yield pipelines
     finally:
         pipelines.stop()

@@ -53,7 +53,7 @@ class Run:
         )
         for name, value in values.items():
             if isinstance(value, Mapping):
-                table.add_row(escape(name), "")
+                table.add_row(escape(name.replace("_", " ")), "")
                 for inner, item in value.items():
                     table.add_row(f"  {escape(inner.replace('_', ' '))}", escape(_text(item)))
             else:

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from example_kit import ExampleError, Run
+from example_kit.presence import ANSWER_SECONDS, watched
 
 RANGES = Path(__file__).parent / "pipelines" / "ranges.csv"
 
@@ -25,8 +26,7 @@ def store(kind: str, run: Run) -> Iterator[str]:
     if kind == "sql":
         yield f"sqlite:///{_sqlite(run.out / 'ranges.db')}"
     elif kind == "redis":
-        with _redis() as url:
-            run.say(f"Redis listens on {url}")
+        with _redis(run) as url:
             yield url
     else:
         yield ""
@@ -41,16 +41,17 @@ def _sqlite(path: Path) -> Path:
 
 
 @contextmanager
-def _redis() -> Iterator[str]:
+def _redis(run: Run) -> Iterator[str]:
     from redis import Redis
 
     from millstream import stores
 
     try:
-        with stores.Redis() as server:
-            with closing(Redis.from_url(server.url)) as client:
-                for octet in fraud_ranges():
-                    client.hset(f"range:{octet}", "fraud", "true")
-            yield server.url
+        with stores.Redis() as server, closing(Redis.from_url(server.url, socket_timeout=ANSWER_SECONDS)) as client:
+            run.say(f"Redis listens on {server.url}")
+            for octet in fraud_ranges():
+                client.hset(f"range:{octet}", "fraud", "true")
+            with watched(run, "Redis", client.ping):
+                yield server.url
     except stores.StoreError as error:
         raise ExampleError(f"--lookup redis: {error}") from error

@@ -39,6 +39,28 @@ def test_a_database_numbers_its_orders(tmp_path: Path) -> None:
     assert database.last_id() == 3
 
 
+def test_a_shop_whose_database_is_locked_takes_the_orders_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etl.databases.ANSWER_SECONDS", 0.0)
+    database = Database(f"sqlite:///{tmp_path / 'shop.db'}")
+    database.create_orders()
+    with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr("etl.databases.PATIENCE_SECONDS", 0.0)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            database.take_orders(3)
+        monkeypatch.setattr("etl.databases.PATIENCE_SECONDS", 60.0)
+        monkeypatch.setattr("etl.databases.time.sleep", lambda seconds: other.execute("ROLLBACK"))
+        database.take_orders(3)
+    assert [order.id for order in database.orders()] == [1, 2, 3]
+
+
+def test_a_mistake_is_not_taken_for_a_database_that_is_away(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        Database(f"sqlite:///{tmp_path / 'shop.db'}").orders()
+
+
 @pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_all_copies_are_the_same_over_a_restart(example: Any, log: str) -> None:

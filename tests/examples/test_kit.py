@@ -1,12 +1,18 @@
 """What all examples share, where an example that goes well does not show it."""
 
+import io
+import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from example_kit import Child, ExampleError, create_topic, started_cluster
+from example_kit import Child, ExampleError, Run, create_topic, options_parser, started_cluster
+from example_kit.pipelines import Pipelines
+from example_kit.presence import watched
 from example_kit.processes import EXAMPLES
 from example_kit.run import _text
 
@@ -97,3 +103,45 @@ def test_a_topic_that_is_there_may_be_used_but_is_not_fresh() -> None:
 )
 def test_values_in_a_report(value: Any, text: str) -> None:
     assert _text(value) == text
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run without a cluster, whose sentences can be read."""
+    options = options_parser("test", None, seconds=1).parse_args(["--out", str(tmp_path)])
+    return Run(options, "127.0.0.1:1", Console(file=io.StringIO(), soft_wrap=True))
+
+
+def said(run: Run) -> list[str]:
+    """The sentences, without the time."""
+    assert isinstance(run.console.file, io.StringIO)
+    return [line.partition("  ")[2] for line in run.console.file.getvalue().splitlines()]
+
+
+def test_a_server_that_goes_away_and_comes_back_is_said_once_each(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("example_kit.presence.EVERY", 0.0)
+    answers, all_given = iter([True, False, False, True, True]), threading.Event()
+
+    def ask() -> None:
+        answer = next(answers, None)
+        if answer is None:
+            all_given.set()
+        elif not answer:
+            raise ConnectionRefusedError
+
+    with watched(run, "Redis", ask):
+        assert all_given.wait(30)
+    away, back = said(run)
+    assert away == "Redis does not answer: what needs it waits, and tries again"
+    assert back == "Redis answers again, after 0 s; the work goes on"
+
+
+def test_a_pipeline_that_is_interrupted_says_why_and_when_it_works_again(run: Run, tmp_path: Path) -> None:
+    states = [("running", None), ("restarting", "the store is away"), ("restarting", "it is still away")]
+    states += [("running", "it is still away"), ("running", None)]
+    code = f"import json; [print(json.dumps(dict(name='p', state=s, error=e))) for s, e in {states}]"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    pipelines = Pipelines(run, process, tmp_path / "log")
+    pipelines.stop()
+    assert pipelines.status["p"]["state"] == "running"
+    assert said(run) == ["pipeline p is interrupted and tries again: the store is away", "pipeline p works again"]

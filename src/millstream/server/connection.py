@@ -36,11 +36,14 @@ log = get_logger(__name__)
 API_VERSIONS_KEY = 18
 SEND_AHEAD_BYTES = 1 << 20
 SEND_CHUNK_BYTES = 1 << 18
+RESPONSES_TOGETHER = 16
+"""At most: the first of them waits for the others."""
 SOCKET_BUFFERS = {
     "socket.send.buffer.bytes": socket.SO_SNDBUF,
     "socket.receive.buffer.bytes": socket.SO_RCVBUF,
 }
 Buffer = bytes | bytearray | memoryview
+_BYTES = (bytes, bytearray, memoryview)
 _HEADER = struct.Struct(">hhih")
 _RESPONSE_HEADER = struct.Struct(">ii")
 _FLEXIBLE_RESPONSE_HEADER = struct.Struct(">iix")
@@ -66,6 +69,9 @@ class Connection(asyncio.BufferedProtocol):
         self._drained: asyncio.Future[None] | None = None
         self._write_paused = False
         self._files: FileSender | None = None
+        self._pumping = False
+        self._outbox: list[Buffer] = []
+        self._responses_in_outbox = 0
         self._ended = False
         self._peer = self._connection_id = self._local_host = ""
         self.client_host = ""
@@ -139,6 +145,7 @@ class Connection(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         """Takes requests for as long as nothing is in the way."""
         self.last_active = time.monotonic()
+        self._pumping = True
         try:
             while not self._busy and not self._write_paused and self._transport is not None:
                 frame = self._reader.next_frame()
@@ -153,6 +160,9 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request failed", client=self._peer)
             self._close("a request failed")
             return
+        finally:
+            self._pumping = False
+        self._empty_outbox()
         if self._ended and not self._busy and not self._write_paused:
             self.close()
         self._read_while_room()
@@ -274,7 +284,7 @@ class Connection(asyncio.BufferedProtocol):
             self._throttle(context, response, time.perf_counter() - started)
             parts = response_parts(api, context.api_version, correlation_id, response)
             sent = sum(map(len, parts))
-            self._send(parts)
+            self._send(parts, sent)
         elif context.close:
             self._close("a request without acknowledgement failed")
         self._server.metrics.record(api.name, size, sent, time.perf_counter() - started)
@@ -288,16 +298,27 @@ class Connection(asyncio.BufferedProtocol):
         if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = max(throttle_ms, response.throttle_time_ms)
 
-    def _send(self, parts: list[Any]) -> None:
-        """Sends what fits at once; file slices beyond that follow as the peer takes them."""
+    def _send(self, parts: list[Any], size: int) -> None:
+        """Sends what fits at once; file slices beyond that follow as the peer takes them.
+
+        Small responses to requests that came together leave together: a write to a socket costs as much as the rest of
+        a small request.
+        """
         assert self._transport is not None
+        if size < SMALLEST:
+            self._outbox.extend(part if isinstance(part, _BYTES) else part.read_all() for part in parts)
+            self._responses_in_outbox += 1
+            if not self._pumping or self._responses_in_outbox >= RESPONSES_TOGETHER:
+                self._empty_outbox()
+            return
+        self._empty_outbox()
         if self._is_for_the_kernel(parts):
             self._send_by_kernel(parts)
             return
         ready: list[Buffer] = []
         ahead = 0
         for index, part in enumerate(parts):
-            if isinstance(part, bytes | memoryview | bytearray):
+            if isinstance(part, _BYTES):
                 ready.append(part)
             elif ahead + len(part) <= SEND_AHEAD_BYTES:
                 ahead += len(part)
@@ -309,9 +330,15 @@ class Connection(asyncio.BufferedProtocol):
                 return
         self._transport.writelines(ready)
 
+    def _empty_outbox(self) -> None:
+        if self._outbox and self._transport is not None:
+            self._transport.write(b"".join(self._outbox))
+        self._outbox.clear()
+        self._responses_in_outbox = 0
+
     def _is_for_the_kernel(self, parts: list[Any]) -> bool:
         """Whether it is large, made of files, and the transport has nothing to send before it."""
-        size = sum(len(part) for part in parts if not isinstance(part, bytes | memoryview | bytearray))
+        size = sum(len(part) for part in parts if not isinstance(part, _BYTES))
         return size >= SMALLEST and self._transport is not None and self._transport.get_write_buffer_size() == 0
 
     def _send_by_kernel(self, parts: list[Any]) -> None:
@@ -332,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _send_slowly(self, parts: list[Any]) -> None:
         for part in parts:
-            if isinstance(part, bytes | memoryview | bytearray):
+            if isinstance(part, _BYTES):
                 await self._write(part)
                 continue
             for position in range(0, len(part), SEND_CHUNK_BYTES):
@@ -368,6 +395,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Ends the connection after what has been written, without a word: the server stops."""
+        self._empty_outbox()
         if self._transport is not None:
             self._transport.close()
 
@@ -378,6 +406,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close(self, reason: str) -> None:
         if self._transport is not None and not self._transport.is_closing():
+            self._empty_outbox()
             log.info("connection closed", client=self._peer, reason=reason)
             self._transport.close()
 
