@@ -94,6 +94,11 @@ def _add_peers(
         _say(f"starting {system.name}")
         try:
             system.start()
+        except (OSError, RuntimeError) as error:
+            system.kill()
+            missing[peer.name] = str(error)
+            continue
+        try:
             asked = [row for row in rows if row.for_peers and (speaks_kafka(system) or isinstance(row, RawRequests))]
             found = compare(asked, [system], set(), scale._replace(rounds=min(3, scale.rounds)), _say)
         finally:

@@ -6,8 +6,9 @@ What a peer cannot do is a sentence in the results; what one of the two cannot d
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from bench.rows import COSTS, CPU, MB, MEMORY, Figure, Measured, Row, Scale
 from bench.systems import System
@@ -70,41 +71,37 @@ def _measure(
     row: Row, systems: Sequence[System], must: set[str], scale: Scale, failures: dict[str, str]
 ) -> dict[str, list[Measured]]:
     found: dict[str, list[Measured]] = {system.name: [] for system in systems}
-    prepared = {}
-
-    def attempt(system: System, work: Callable[[], None]) -> None:
-        if system.name in failures:
-            return
-        try:
-            work()
-        except Exception as error:
-            if system.name in must:
-                raise
-            failures[system.name] = " ".join(str(error).split())[:200]
-            found.pop(system.name, None)
-
-    def prepare(system: System) -> None:
-        prepared[system.name] = row.prepare(system, scale)
-
-    def run(system: System, counts: bool) -> None:
-        measured = _watched(row, system, scale, prepared[system.name])
-        if counts:
-            found[system.name].append(measured)
-
-    try:
+    prepared: dict[str, Any] = {}
+    for system in systems:
+        with _excused(system, must, failures):
+            prepared[system.name] = row.prepare(system, scale)
+    for number in range(scale.warm_up + scale.rounds):
         for system in systems:
-            attempt(system, lambda system=system: prepare(system))  # type: ignore[misc]
-        for number in range(scale.warm_up + scale.rounds):
-            for system in systems:
-                attempt(system, lambda system=system, counts=number >= scale.warm_up: run(system, counts))  # type: ignore[misc]
-    finally:
-        for system in systems:
-            if system.name in prepared and system.name not in failures:
+            if system.name not in failures:
+                with _excused(system, must, failures):
+                    measured = _watched(row, system, scale, prepared[system.name])
+                    if number >= scale.warm_up:
+                        found[system.name].append(measured)
+    for system in systems:
+        if system.name not in failures:
+            with _excused(system, must, failures):
                 row.clean_up(system, prepared[system.name])
-    return found
+    return {name: runs for name, runs in found.items() if name not in failures}
 
 
-def _watched(row: Row, system: System, scale: Scale, prepared: object) -> Measured:
+@contextmanager
+def _excused(system: System, must: set[str], failures: dict[str, str]) -> Iterator[None]:
+    """Whoever need not manage may fail; one that ended over it is started again."""
+    try:
+        yield
+    except Exception as error:
+        if system.name in must:
+            raise
+        failures[system.name] = " ".join(str(error).split())[:200]
+        system.restart_if_it_ended()
+
+
+def _watched(row: Row, system: System, scale: Scale, prepared: Any) -> Measured:
     """With what it cost the server."""
     if row.is_of_its_own:
         return row.measure(system, scale, prepared)

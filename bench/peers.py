@@ -1,7 +1,8 @@
 """More servers that speak Kafka's protocol: franz-go's kfake, in Go, and Nisshi, once called Tansu, in Rust.
 
-They are built from the source in their languages' registries, once, into `bench` in the cache folder
-(`MILLSTREAM_CACHE`, or `.cache` at the root of the repository). Where one cannot be had, `is_available` says why.
+They are built from the source in their languages' registries into `bench` in the cache folder (`MILLSTREAM_CACHE`, or
+`.cache` at the root of the repository): kfake in half a minute when it is first started, Nisshi by hand, since half an
+hour on two busy cores was not enough. Where one cannot be had, `is_available` says why.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ class Peer(System):
     """A server that is built from source."""
 
     version: str
-    tool: str
-    """What builds it."""
 
     @classmethod
     @abstractmethod
@@ -40,26 +39,12 @@ class Peer(System):
 
     @classmethod
     @abstractmethod
-    def build(cls) -> None:
-        """Makes `binary`; it appears when it is complete."""
-
-    @classmethod
     def is_available(cls) -> str | None:
-        """None when it is built or there is what builds it, else the reason in one sentence."""
-        if cls.binary().exists() or shutil.which(cls.tool):
-            return None
-        return f"there is no `{cls.tool}` on this machine"
+        """None when it is built, or `prepare` can build it; else the reason in one sentence."""
 
     def prepare(self) -> None:
-        if not self.binary().exists():
-            self.build()
-
-    @classmethod
-    def _run(cls, *command: str, folder: Path | None = None) -> None:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = " | ".join(done.stderr.splitlines()[-5:])
-            raise RuntimeError(f"{cls.name} {cls.version} could not be built: {last}")
+        if reason := self.is_available():
+            raise RuntimeError(f"{self.name} {self.version} cannot be used: {reason}")
 
 
 def _kfake_version() -> str:
@@ -79,7 +64,6 @@ class Kfake(Peer):
     color = "#2ca02c"
     durable = False
     version = _kfake_version()
-    tool = "go"
 
     @classmethod
     def binary(cls) -> Path:
@@ -87,10 +71,19 @@ class Kfake(Peer):
         return _cache() / f"kfake-{cls.version}-{hashlib.sha256(sources).hexdigest()[:8]}" / "kfake"
 
     @classmethod
-    def build(cls) -> None:
-        new = cls.binary().with_suffix(".new")
-        cls._run("go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(new), ".", folder=_KFAKE)
-        new.rename(cls.binary())
+    def is_available(cls) -> str | None:
+        return None if cls.binary().exists() or shutil.which("go") else "there is no `go` on this machine"
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.binary().exists():
+            return
+        new = self.binary().with_suffix(".new")
+        build = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(new), "."]
+        done = subprocess.run(build, cwd=_KFAKE, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{self.name} could not be built: " + " | ".join(done.stderr.splitlines()[-5:]))
+        new.rename(self.binary())
 
     def command(self) -> Sequence[str]:
         return [str(self.binary()), "-port", str(self.port)]
@@ -99,34 +92,32 @@ class Kfake(Peer):
 class Tansu(Peer):
     """Nisshi, which was Tansu until version 0.6: a broker without state, before a storage engine.
 
-    The engine is memory, its default; the one for production is PostgreSQL.
+    The engine is memory, its default; the one for production is PostgreSQL. To build it into the cache folder:
+
+        cargo install --locked --no-default-features --features dynostore,libsql --root CACHE/bench/nisshi-0.8.1 \\
+            nisshi@0.8.1
     """
 
     name = "Nisshi (Tansu)"
     color = "#d62728"
     durable = False
     version = "0.8.1"
-    tool = "cargo"
 
     @classmethod
     def binary(cls) -> Path:
         return _cache() / f"nisshi-{cls.version}" / "bin" / "nisshi"
 
     @classmethod
-    def build(cls) -> None:
-        cls._run(
-            "cargo", "install", "--locked", "--root", str(cls.binary().parent.parent), "--no-default-features",
-            "--features", "dynostore,libsql", f"nisshi@{cls.version}",
-        )  # fmt: skip
-
-    def storage(self) -> str:
-        return "memory://nisshi/"
+    def is_available(cls) -> str | None:
+        if cls.binary().exists():
+            return None
+        return "it is not built, which takes Rust 1.96 and, on two busy cores, more than half an hour"
 
     def command(self) -> Sequence[str]:
         url = f"tcp://{self.bootstrap}"
         return [
             str(self.binary()), "broker", "--listener-url", url, "--advertised-listener-url", url,
-            "--storage-engine", self.storage(),
+            "--storage-engine", "memory://nisshi/",
             "--group-initial-rebalance-delay", f"{SETTINGS['group.initial.rebalance.delay.ms']}ms",
         ]  # fmt: skip
 

@@ -103,6 +103,11 @@ class System(ABC):
             last = (self.folder / "server.log").read_text(errors="replace").splitlines()[-5:]
             raise RuntimeError(f"{self.name} does not run: " + " | ".join(last))
 
+    def restart_if_it_ended(self) -> None:
+        if self.process is not None and self.process.poll() is not None:
+            self.launch()
+            self.wait_until_it_listens()
+
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 

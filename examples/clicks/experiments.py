@@ -70,7 +70,7 @@ def member_down(stage: Stage, settings: Settings) -> str:
     stage.event(
         f"{victim.name}, which owns {_partitions(lost)}, is killed (kill -9): it can neither commit nor say good-bye. "
         f"Its partitions stay with it until the coordinator has missed its heartbeats for {SESSION_SECONDS} s",
-        f"{victim.name} is killed",
+        f"{victim.name} is killed; for {SESSION_SECONDS} s its partitions stay with it, and nobody reads them",
     )
     if not stage.play(lambda: victim.name not in _owners(stage, group), JOIN_SECONDS):
         raise ExampleError(f"{victim.name} is still a member of {group.name} after {JOIN_SECONDS:.0f} s")
@@ -82,14 +82,15 @@ def member_down(stage: Stage, settings: Settings) -> str:
         f"its partitions go to the others, {waiting:,} clicks behind",
     )
     if stage.play(lambda: _caught_up(stage, group.name, settings), settings.seconds):
-        stage.event(f"{group.name} has caught up, with a member less", "it has caught up, with a member less")
+        stage.event(f"{group.name} has caught up, with a member less", "the group has caught up, with a member less")
     stage.play_for(settings.seconds * 0.1)
     newcomer = group.start_member()
     stage.event(f"{newcomer.name} starts in its place", f"{newcomer.name} starts in its place")
     if not stage.play(lambda: bool(_owned(stage, group, newcomer)), JOIN_SECONDS):
         raise ExampleError(f"{newcomer.name} got no partitions within {JOIN_SECONDS:.0f} s")
     stage.event(
-        f"the group is whole again: {newcomer.name} owns {_partitions(_owned(stage, group, newcomer))}", "whole again"
+        f"the group is whole again: {newcomer.name} owns {_partitions(_owned(stage, group, newcomer))}",
+        f"the group is whole again, {newcomer.name} has its share",
     )
     stage.play_out()
     return "A member of a group goes down"
@@ -115,6 +116,7 @@ def fast_and_slow(stage: Stage, settings: Settings) -> str:
     stage.play(lambda: stage.generator_done, settings.seconds * 2)
     stage.event(f"the generator has stopped; {slow} is {stage.lag(slow):,} clicks behind", "the generator has stopped")
     stage.play_out()
+    stage.event(f"{slow} has caught up: slow, but nothing is lost", f"{slow} has caught up")
     return "One group is fast, the other slow"
 
 

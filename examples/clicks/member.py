@@ -70,7 +70,7 @@ class Member:
     """The consumer, its store, and what it has to tell."""
 
     def __init__(self, bootstrap: str, group: str, name: str, store: str, slow: float, stop: threading.Event) -> None:
-        """`slow`: seconds that each click takes longer than it must."""
+        """`slow`: seconds that a click takes at least, on average; 0: as long as it must."""
         self._store_url = store
         self._slow = slow
         self._stop = stop
@@ -108,11 +108,14 @@ class Member:
         most = BATCH if not self._slow else max(1, int(0.5 / self._slow))
         try:
             while not self._stop.is_set():
+                begun = time.monotonic()
                 messages = self._consumer.consume(most, BATCH_SECONDS)
                 if messages:
                     self._handle(store, messages)
                 self._commit()
                 self._tell()
+                if self._slow:
+                    self._stop.wait(max(0.0, begun + len(messages) * self._slow - time.monotonic()))
         finally:
             self._commit()
             self._consumer.close()
@@ -135,8 +138,6 @@ class Member:
     def _handle(self, store: Store, messages: Sequence[Message]) -> None:
         """Saves what the records hold and notes the offsets to commit."""
         batches, letters = self._sort(messages)
-        if self._slow:
-            self._stop.wait(len(messages) * self._slow)
         self._taken_away.clear()
         while not self._stop.is_set():
             try:

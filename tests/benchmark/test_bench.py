@@ -10,18 +10,20 @@ from bench.compare import Series, compare
 from bench.limit import PlainLoop
 from bench.raw import produce_frame, push
 from bench.report import ONE, OTHER
-from bench.rows import ROWS, TINY, Measured, Row
+from bench.rows import CPU, ROWS, TINY, Measured, Row
 from bench.systems import Millstream, System
+
+ONE_OF_EACH_KIND = tuple({type(row): row for row in ROWS}.values())
 
 
 @pytest.mark.timeout(600)
-def test_every_row_runs_on_both(tmp_path: Path) -> None:
-    results = run(ROWS, TINY, peers=False)
-    assert {line.row for line in results.series} == {row.name for row in ROWS}
+def test_every_kind_of_row_runs_on_both(tmp_path: Path) -> None:
+    results = run(ONE_OF_EACH_KIND, TINY, peers=False)
+    assert {line.row for line in results.series} == {row.name for row in ONE_OF_EACH_KIND}
     for line in results.series:
         assert set(line.values) == {ONE, OTHER}
         assert all(len(values) == TINY.rounds for values in line.values.values())
-        if line.figure not in ("server CPU",):
+        if line.figure != CPU:  # less than a tick of the clock may be none
             assert all(value > 0 for values in line.values.values() for value in values), line
     assert set(results.growth) == {"partitions", "connections"}
     assert all(point.requests_per_second > 0 for curve in results.growth.values() for point in curve[ONE])
@@ -30,7 +32,7 @@ def test_every_row_runs_on_both(tmp_path: Path) -> None:
     assert report.load(tmp_path / "results.json") == results
     assert main(["--redraw", str(tmp_path / "results.json"), "--page", str(tmp_path / "docs.md")]) == 0
     page = (tmp_path / "docs.md").read_text()
-    for row in ROWS:
+    for row in ONE_OF_EACH_KIND:
         assert f"| {row.name} |" in page
     for picture in ("performance.png", "performance-growth.png"):
         assert (tmp_path / "images" / picture).stat().st_size > 10_000
