@@ -5,6 +5,7 @@ the word `apache-kafka` (Apache Kafka started from its jars), or the address of 
 settings of `support/settings.py`.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -32,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Spark's JVMs live for seconds in a test: compiling their code twice costs more than it saves.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     # kafka-python loads its schemas through deprecated functions of importlib.
     for function in ("read_text", "open_text"):
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")

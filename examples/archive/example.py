@@ -18,6 +18,8 @@ from example_kit.catching_up import wait_until, wait_until_read
 from example_kit.pipelines import running_pipelines
 
 FOLDER = Path(__file__).parent / "pipelines"
+KEEP = {"retention.ms": "-1"}
+"""The sales are of the days before, and all are needed for the comparison at the end."""
 BOTH = [FOLDER / "archive.yaml", FOLDER / "speed.yaml"]
 
 
@@ -25,7 +27,7 @@ def main(argv: list[str]) -> int:
     options = options_parser("archive", __doc__, seconds=8, rate=200, of="sales").parse_args(argv)
     with running(options) as run:
         for topic in SHOPS:
-            create_topic(run.bootstrap, topic, partitions=2, fresh=True)
+            create_topic(run.bootstrap, topic, partitions=2, config=KEEP, fresh=True)
         files, views = run.out / "archive", run.out / "views.db"
         shutil.rmtree(files, ignore_errors=True)
         views.unlink(missing_ok=True)
@@ -57,6 +59,7 @@ def main(argv: list[str]) -> int:
         answer, right = lambda_answer(views, before), right_answer(run.bootstrap, SHOPS)
         run.report(
             {
+                "sales_made": till.sold,
                 "archive": compare_archive(run.bootstrap, SHOPS, files),
                 "lambda": {
                     "batch_layer_before": before,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import Producer
-
 from example_kit import Run
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from example_kit.pace import paced
+from example_kit.sending import Sender
 
 SHOPS = {"sales-north": ("Harbour", "Mill Lane"), "sales-south": ("Market", "Station", "Vineyard")}
 """Topic -> its shops."""
@@ -19,21 +19,28 @@ HOUR = "%Y-%m-%d %H:00"
 
 
 class Till:
-    """Makes sales, at the rate that the run's options say. `now` is the time in the shops."""
+    """Makes sales, at the rate that the run's options say.
+
+    `now` is the time in the shops, `sold` how many sales the log has acknowledged.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self.now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+        hours = 1 + math.ceil(
+            run.options.seconds * HOURS_A_SECOND
+        )  # never ahead of the clock: a log refuses the future
+        self.now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=max(24, hours))
+        self.sold = 0
 
     def sell(self, seconds: float) -> None:
         rate = self._run.options.rate
-        producer = Producer(patient(self._run.bootstrap))
+        sender = Sender(quiet(self._run.bootstrap))
         for _ in paced(seconds, rate):
             self.now += timedelta(hours=HOURS_A_SECOND / rate)
             topic = random.choice(list(SHOPS))
             shop = random.choice(SHOPS[topic])
             sale = {"shop": shop, "cents": random.randint(50, 9999)}
-            producer.produce(topic, json.dumps(sale), key=shop, timestamp=int(self.now.timestamp() * 1000))
-            producer.poll(0)
-        producer.flush()
-        self._run.say(f"{seconds * rate:,.0f} more sales, until {self.now:%H:%M} in the shops")
+            sender.send(topic, json.dumps(sale), key=shop, timestamp=int(self.now.timestamp() * 1000))
+        sold = sender.finish()
+        self.sold += sold
+        self._run.say(f"{sold:,} more sales, until {self.now:%H:%M} in the shops")

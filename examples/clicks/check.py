@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -15,7 +15,7 @@ from clicks.click import BadClickError, Click, read_click
 from clicks.generator import TOPIC
 from clicks.member import DEAD_LETTERS
 from clicks.stores import open_store
-from example_kit import ExampleError
+from example_kit import ExampleError, Run
 
 ANSWER_SECONDS = 20.0
 POLL_SECONDS = 0.2
@@ -99,6 +99,14 @@ def dead_letters(bootstrap: str) -> dict[str, dict[tuple[int, int], str]]:
         about = {name: value.decode() for name, value in headers.items() if isinstance(value, bytes)}
         letters[about["group"]][int(about["partition"]), int(about["offset"])] = about["error"]
     return letters
+
+
+def tell_letters(run: Run, letters: Mapping[str, Mapping[tuple[int, int], str]]) -> None:
+    """What was wrong with the records that are no clicks, for each group."""
+    for group, errors in letters.items():
+        reasons = Counter(error.partition(":")[0] for error in errors.values())
+        why = ", ".join(f"{times:,} {reason}" for reason, times in reasons.most_common())
+        run.say(f"{group} put {len(errors):,} records that are no clicks aside in {DEAD_LETTERS}: {why}", "yellow")
 
 
 def _records(bootstrap: str, topic: str) -> Iterator[Message]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from clicks.check import count, dead_letters
+from clicks.check import count, dead_letters, tell_letters
 from clicks.experiments import EXPERIMENTS, JOIN_SECONDS, Settings, experiment
 from clicks.group import percentile
 from clicks.stage import MYSQL, PERSISTOR, Stage, stage
@@ -96,6 +96,7 @@ def demo(play: Stage, options: argparse.Namespace) -> dict[str, Any]:
 
 def _report(play: Stage, plot: str) -> dict[str, Any]:
     letters = dead_letters(play.run.bootstrap)
+    tell_letters(play.run, letters)
     report: dict[str, Any] = {"clicks_made": play.made, "made_a_second": round(play.made / play.made_seconds)}
     for group in play.groups.values():
         bad, saved = len(letters[group.name]), count(group.store)

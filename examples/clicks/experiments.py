@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from clicks.check import Comparison, clicks_in, compare, dead_letters
+from clicks.check import Comparison, clicks_in, compare, dead_letters, tell_letters
 from clicks.group import Group, Member
 from clicks.member import SESSION_SECONDS
 from clicks.stage import MYSQL, PARTITIONS, PERSISTOR, Stage
@@ -154,6 +154,7 @@ def experiment(name: str, stage: Stage, settings: Settings) -> dict[str, Any]:
     stage.run.say("comparing every click in the topic with every row in the stores")
     clicks, malformed = clicks_in(stage.run.bootstrap)
     letters = dead_letters(stage.run.bootstrap)
+    tell_letters(stage.run, letters)
     report: dict[str, Any] = {
         "experiment": name,
         "clicks_made": stage.made,

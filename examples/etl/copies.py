@@ -60,7 +60,7 @@ def copy(run: Run) -> Iterator[Copy]:
         with Hdfs() as hdfs:
             run.say(f"HDFS listens on {hdfs.url}")
             ping = f"{hdfs.web_url}/?op=GETFILESTATUS"
-            with watched(run, "HDFS", lambda: urlopen(ping, timeout=ANSWER_SECONDS).close()):
+            with watched(run.say, "HDFS", lambda: urlopen(ping, timeout=ANSWER_SECONDS).close()):
                 yield Copy(f"{hdfs.url}/copy", hdfs.web_url)
     except StoreError as error:
         raise ExampleError(f"--real: {error}") from error

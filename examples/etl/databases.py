@@ -144,7 +144,7 @@ def databases(run: Run) -> Iterator[tuple[Database, Database]]:
             run.say(f"MariaDB listens on {server.host}:{server.port}")
             shop = Database(server.url)
             shop.execute("CREATE DATABASE warehouse CHARACTER SET utf8mb4")
-            with watched(run, "MariaDB", shop.ping):
+            with watched(run.say, "MariaDB", shop.ping):
                 yield shop, Database(server.url.removesuffix(server.database) + "warehouse")
     except StoreError as error:
         raise ExampleError(f"--real: {error}") from error

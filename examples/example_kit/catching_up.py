@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from example_kit.errors import ExampleError
 from example_kit.pipelines import Pipelines
 from example_kit.reading import partitions_of
@@ -33,7 +33,7 @@ def wait_until_read(pipelines: Pipelines, bootstrap: str, topics: Mapping[str, I
     with ExitStack() as stack:
         for name, read in topics.items():
             group = f"millstream-{name}"
-            settings = {**patient(bootstrap), "group.id": group, "enable.auto.commit": False}
+            settings = {**quiet(bootstrap), "group.id": group, "enable.auto.commit": False}
             consumer = stack.enter_context(closing(Consumer(settings)))
             places = [TopicPartition(topic, number) for topic in read for number in partitions_of(consumer, topic)]
             ends = {

@@ -19,3 +19,8 @@ def patient(bootstrap: str) -> dict[str, Any]:
         "metadata.recovery.strategy": "none",
         "reconnect.backoff.max.ms": 2000,
     }
+
+
+def quiet(bootstrap: str) -> dict[str, Any]:
+    """The same without librdkafka's own words about absences: for a run's cluster, which is watched (`presence`)."""
+    return {**patient(bootstrap), "log_level": 0}

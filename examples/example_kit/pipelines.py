@@ -1,7 +1,7 @@
 """Pipelines for as long as an example runs, started with `millstream pipeline run` as a person would.
 
 They keep their state in `pipelines` of the run's folder. They end with the example, however that ends; usually in
-order, each after the batch it is at. Trouble on the way, the pipelines' or the cluster's, is said, and so is its end.
+order, each after the batch it is at. Trouble on the way is said, and so is its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from example_kit.errors import ExampleError
-from example_kit.presence import watched_cluster
 from example_kit.processes import guarded
 from example_kit.run import Run
 
@@ -111,12 +110,11 @@ def running_pipelines(
         )
     pipelines = Pipelines(run, process, log)
     try:
-        with watched_cluster(run):
-            deadline = time.monotonic() + START_SECONDS
-            while not pipelines.are_running():
-                if time.monotonic() > deadline:
-                    raise ExampleError(f"the pipelines do not run after {START_SECONDS:.0f} s (see {log})")
-                time.sleep(LOOK_SECONDS)
-            yield pipelines
+        deadline = time.monotonic() + START_SECONDS
+        while not pipelines.are_running():
+            if time.monotonic() > deadline:
+                raise ExampleError(f"the pipelines do not run after {START_SECONDS:.0f} s (see {log})")
+            time.sleep(LOOK_SECONDS)
+        yield pipelines
     finally:
         pipelines.stop()

@@ -10,16 +10,17 @@ from contextlib import contextmanager
 
 from confluent_kafka.admin import AdminClient
 
-from example_kit.clients import patient
-from example_kit.run import Run
+from example_kit.clients import quiet
 
+Say = Callable[[str, str], None]
+"""Gets a sentence and its style."""
 EVERY = 0.5
 ANSWER_SECONDS = 3.0
 """How long an answer may take; on a busy machine even a healthy server is slow at times."""
 
 
 @contextmanager
-def watched(run: Run, title: str, ask: Callable[[], object]) -> Iterator[None]:
+def watched(say: Say, title: str, ask: Callable[[], object]) -> Iterator[None]:
     """Says when the server is away and when it is back. `ask` raises if it does not answer within `ANSWER_SECONDS`."""
     stop = threading.Event()
 
@@ -32,10 +33,10 @@ def watched(run: Run, title: str, ask: Callable[[], object]) -> Iterator[None]:
             except Exception:  # of any kind: each server's client has its own
                 if away is None and not stop.is_set():
                     away = asked
-                    run.say(f"{title} does not answer: what needs it waits, and tries again", "red")
+                    say(f"{title} does not answer: what needs it waits, and tries again", "red")
             else:
                 if away is not None:
-                    run.say(f"{title} answers again, after {time.monotonic() - away:.0f} s; the work goes on", "green")
+                    say(f"{title} answers again, after {time.monotonic() - away:.0f} s; the work goes on", "green")
                     away = None
             stop.wait(EVERY)
 
@@ -49,8 +50,8 @@ def watched(run: Run, title: str, ask: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def watched_cluster(run: Run) -> Iterator[None]:
-    """The same for the run's cluster."""
-    admin = AdminClient({**patient(run.bootstrap), "log_level": 0})
-    with watched(run, "the cluster", lambda: admin.list_topics(timeout=ANSWER_SECONDS)):
+def watched_cluster(say: Say, bootstrap: str) -> Iterator[None]:
+    """The same for a cluster."""
+    admin = AdminClient(quiet(bootstrap))
+    with watched(say, "the cluster", lambda: admin.list_topics(timeout=ANSWER_SECONDS)):
         yield

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from example_kit.cluster import started_cluster
+from example_kit.presence import watched_cluster
 from example_kit.topics import check_cluster
 
 ENGINES = {"embedded": "Millstream", "kafka": "Apache Kafka"}
@@ -64,7 +65,10 @@ class Run:
 
 @contextmanager
 def running(options: argparse.Namespace) -> Iterator[Run]:
-    """The run, with a cluster: the one that was named, or one that is started now and stopped at the end."""
+    """The run, with a cluster: the one that was named, or one that is started now and stopped at the end.
+
+    If the cluster goes away in between, that is said, and so is its return.
+    """
     console = Console(stderr=options.json, highlight=False, soft_wrap=True)
     with ExitStack() as stack:
         if options.bootstrap:
@@ -73,6 +77,7 @@ def running(options: argparse.Namespace) -> Iterator[Run]:
         run = Run(options, bootstrap, console)
         what = "the cluster" if options.bootstrap else ENGINES[options.engine]
         run.say(f"{what} listens on {bootstrap}")
+        stack.enter_context(watched_cluster(run.say, bootstrap))
         yield run
 
 

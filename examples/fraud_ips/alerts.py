@@ -12,7 +12,7 @@ from types import TracebackType
 from confluent_kafka import Consumer, TopicPartition
 
 from example_kit import Run
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from example_kit.reading import text
 
 TOPIC = "fraudip"
@@ -42,7 +42,7 @@ class Alerts:
         self._thread.join()
 
     def _read(self) -> None:
-        settings = {**patient(self._run.bootstrap), "group.id": "fraud-alerts", "enable.auto.commit": False}
+        settings = {**quiet(self._run.bootstrap), "group.id": "fraud-alerts", "enable.auto.commit": False}
         with closing(Consumer(settings)) as consumer:
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
             said, unsaid = 0.0, 0

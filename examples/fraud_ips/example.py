@@ -13,13 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
-
 from example_kit import Run, create_topic, options_parser, running
 from example_kit.catching_up import wait_until, wait_until_read
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from example_kit.pace import paced
 from example_kit.pipelines import Pipelines, running_pipelines
+from example_kit.sending import Sender
 from fraud_ips import replay
 from fraud_ips.alerts import TOPIC as FRAUD
 from fraud_ips.alerts import Alerts
@@ -34,7 +33,10 @@ FOLDER = Path(__file__).parent / "pipelines"
 def main(argv: list[str]) -> int:
     parser = options_parser("fraud-ips", __doc__, seconds=10, rate=100, of="lines")
     parser.add_argument(
-        "--lookup", choices=("file", "memory", "sql", "redis"), default="file", help="who knows the fraud ranges"
+        "--lookup",
+        choices=("file", "memory", "sql", "redis"),
+        default="file",
+        help="who knows the fraud ranges (default: file)",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="the same addresses every time")
     options = parser.parse_args(argv)
@@ -56,7 +58,7 @@ def main(argv: list[str]) -> int:
             fraud = rows_in_topic(run.bootstrap).total()
             wait_until(pipelines, lambda: len(alerts.milliseconds) >= fraud, "not all alerts have come")
             run.say("all is done; Spark stops")
-        run.report({"lookup": options.lookup, "mode": mode, **_results(run, results, alerts)})
+        run.report({"lookup": options.lookup, "mode": mode, **_results(run, results, alerts)}, "Fraud IPs")
     return 0
 
 
@@ -73,12 +75,11 @@ def _replay(run: Run, sent: dict[str, float]) -> None:
     """The log to the topic; when each address was sent, for the alerts."""
     options = run.options
     run.say(f"replaying {options.rate:,.0f} lines a second for {options.seconds:g} s")
-    producer = Producer({**patient(run.bootstrap), "linger.ms": 0})
+    sender = Sender({**quiet(run.bootstrap), "linger.ms": 0})
     for _, (ip, line) in zip(paced(options.seconds, options.rate), replay.lines(options.seed), strict=False):
         sent[ip] = time.time()
-        producer.produce(TOPIC, line)
-        producer.poll(0)
-    producer.flush()
+        sender.send(TOPIC, line)
+    sender.finish()
 
 
 def _results(run: Run, results: Path, alerts: Alerts) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def _redis(run: Run) -> Iterator[str]:
             run.say(f"Redis listens on {server.url}")
             for octet in fraud_ranges():
                 client.hset(f"range:{octet}", "fraud", "true")
-            with watched(run, "Redis", client.ping):
+            with watched(run.say, "Redis", client.ping):
                 yield server.url
     except stores.StoreError as error:
         raise ExampleError(f"--lookup redis: {error}") from error

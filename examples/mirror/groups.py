@@ -14,7 +14,7 @@ from functools import cache
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from mirror.offsets import OffsetTable, Part
 
 SECONDS = 30.0
@@ -71,10 +71,11 @@ def _commit(bootstrap: str, group: str, positions: list[TopicPartition]) -> bool
 
 @cache
 def _outsider(bootstrap: str, group: str) -> Consumer:
-    """Reads and writes the group's positions without being a member, since it never subscribes."""
-    return Consumer({**patient(bootstrap), "group.id": group, "enable.auto.commit": False})
+    """Reads and writes the group's positions without being a member, since it never subscribes. Kept to the end, when
+    the clusters may be gone already, it is not to complain of that."""
+    return Consumer({**quiet(bootstrap), "group.id": group, "enable.auto.commit": False})
 
 
 @cache
 def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient(patient(bootstrap))
+    return AdminClient(quiet(bootstrap))

@@ -15,14 +15,13 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from confluent_kafka import Producer
-
 from example_kit import Run, create_topic, options_parser, running
 from example_kit.catching_up import wait_until_read
-from example_kit.clients import patient
+from example_kit.clients import quiet
 from example_kit.pace import paced
 from example_kit.pipelines import running_pipelines
 from example_kit.reading import read_topic, text
+from example_kit.sending import Sender
 
 TOPIC = "lines"
 COUNTS = "word-counts"
@@ -56,12 +55,10 @@ def main(argv: list[str]) -> int:
 
 def write(run: Run, lines: itertools.cycle[str], seconds: float) -> None:
     """Lines to the topic, at the rate, for so long."""
-    producer = Producer(patient(run.bootstrap))
+    sender = Sender(quiet(run.bootstrap))
     for _ in paced(seconds, run.options.rate):
-        producer.produce(TOPIC, next(lines))
-        producer.poll(0)
-    producer.flush()
-    run.say(f"{seconds * run.options.rate:,.0f} more lines are written")
+        sender.send(TOPIC, next(lines))
+    run.say(f"{sender.finish():,} more lines are written")
 
 
 def counted(database: Path) -> Counter[str]:

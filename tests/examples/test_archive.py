@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from confluent_kafka import Producer
+from rich.console import Console
 
 from archive.check import compare_archive, lambda_answer
-from archive.sales import SHOPS
-from example_kit import create_topic
+from archive.sales import HOURS_A_SECOND, SHOPS, Till
+from example_kit import Run, create_topic, options_parser
 from example_kit.reading import read_topic, text
 
 
@@ -57,12 +59,20 @@ def test_the_lambda_query_counts_each_hour_in_one_layer(tmp_path: Path) -> None:
     assert lambda_answer(views, "2026-01-01 11:00") == {"A": (3, 25), "B": (1, 7)}
 
 
+@pytest.mark.parametrize("seconds", ["8", "40", "400"])
+def test_the_shops_are_never_ahead_of_the_clock(seconds: str, tmp_path: Path) -> None:
+    options = options_parser("archive", None, seconds=8, rate=1).parse_args(["--seconds", seconds])
+    options.out = tmp_path
+    till = Till(Run(options, "127.0.0.1:1", Console(quiet=True)))
+    assert till.now + timedelta(hours=HOURS_A_SECOND * options.seconds) <= datetime.now(UTC)
+
+
 @pytest.mark.timeout(300)  # starting Spark takes its time
 @pytest.mark.usefixtures("spark_jars")
 def test_nothing_is_lost_or_doubled_over_kill_9_and_the_lambda_answer_is_right(example: Any, log: str) -> None:
     report = example("archive", "--bootstrap", log, "--seconds", "4", "--rate", "100")
     archive = report["archive"]
-    assert archive["records"] == archive["archived"] == 400
+    assert archive["records"] == archive["archived"] == report["sales_made"] == 400
     assert (archive["missing"], archive["doubled"], archive["different"]) == (0, 0, 0)
     hours = {file.parent.name for file in (example.out / "archive").rglob("hour=*/*.parquet")}
     assert len(hours) >= 4

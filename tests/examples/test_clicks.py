@@ -273,7 +273,10 @@ def test_every_click_made_is_in_both_stores_exactly_once(log: str, example: Exam
         assert found["saved"] == len(records) - len(bad)
         assert (found["dead_letters"], found["missing"]) == (len(bad), 0)
         assert 0 < found["p50_ms"] <= found["p99_ms"]
+        assert f"{group} put {len(bad)} records that are no clicks aside in clicks-dead-letters: " in example.said
         assert found["saved_a_second"] > 0
+    assert " not JSON" in example.said
+    assert " unknown city 'Atlantis'" in example.said
     assert Path(report["plot"]).read_bytes().startswith(PNG)
     assert json.loads((example.out / "report.json").read_text()) == report
 

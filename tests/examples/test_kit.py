@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from rich.console import Console
 
 from example_kit import Child, ExampleError, Run, create_topic, options_parser, started_cluster
+from example_kit.clients import quiet
 from example_kit.pipelines import Pipelines
 from example_kit.presence import watched
 from example_kit.processes import EXAMPLES
+from example_kit.reading import read_topic
 from example_kit.run import _text
+from example_kit.sending import Sender
 
 
 @pytest.fixture
@@ -105,6 +109,19 @@ def test_values_in_a_report(value: Any, text: str) -> None:
     assert _text(value) == text
 
 
+def test_what_is_sent_is_counted_and_a_refusal_is_no_loss_in_silence() -> None:
+    with started_cluster() as bootstrap:
+        create_topic(bootstrap, "things")
+        sender = Sender(quiet(bootstrap))
+        sender.send("things", "now")
+        sender.send("things", "long ago", key="a", timestamp=1000)
+        assert sender.finish() == 2
+        sender.send("things", "in a year", timestamp=int((time.time() + 365 * 86400) * 1000))
+        with pytest.raises(ExampleError, match="the log refused 1 records: things: "):
+            sender.finish()
+        assert sender.acknowledged == sum(1 for _ in read_topic(bootstrap, "things")) == 2
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run without a cluster, whose sentences can be read."""
@@ -129,7 +146,7 @@ def test_a_server_that_goes_away_and_comes_back_is_said_once_each(run: Run, monk
         elif not answer:
             raise ConnectionRefusedError
 
-    with watched(run, "Redis", ask):
+    with watched(run.say, "Redis", ask):
         assert all_given.wait(30)
     away, back = said(run)
     assert away == "Redis does not answer: what needs it waits, and tries again"
