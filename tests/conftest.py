@@ -38,6 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # kafka-python loads its schemas through deprecated functions of importlib.
     for function in ("read_text", "open_text"):
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
+    # It also leaves the socket of a connection that was refused to the garbage collector, in whichever test that runs.
+    refused = r"ignore:Exception ignored in. <socket.*laddr=..0\.0\.0\.0:pytest.PytestUnraisableExceptionWarning"
+    config.addinivalue_line("filterwarnings", refused)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -187,8 +187,10 @@ def test_a_store_that_goes_away_in_mid_run(spark: SparkSession, redis: Redis, tm
         lookup(**common, name=away, away=away, refresh=0) for away in ("dead-letter", "null", "stale")
     )
     rows = ips(spark, "64.1")
-    for step in (aside, null, stale):
+    for step in (aside, null):
         assert values(applied(rows, step)) == [("64.1", True)]
+    everywhere = ips(spark, *["64.1"] * 64).repartition(32)  # whichever worker is asked later, it knows
+    assert values(applied(everywhere, stale)) == [("64.1", True)] * 64
 
     redis.kill()
     try:

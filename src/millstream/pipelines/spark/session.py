@@ -35,6 +35,7 @@ DEFAULTS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.python.authenticate.socketTimeout": "120s",  # 15 are too few for a machine that has much to do
     # All but kafka: only the newer interface tells what was observed while a batch was written to a topic.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
