@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from bench import loads
 from bench.rows import COSTS, CPU, MB, MEMORY, Figure, Measured, Row, Scale
 from bench.systems import System
 
@@ -75,12 +76,13 @@ def _measure(
     for system in systems:
         with _excused(system, must, failures):
             prepared[system.name] = row.prepare(system, scale)
-    for number in range(scale.warm_up + scale.rounds):
+    warm_up = 0 if row.is_of_its_own else scale.warm_up
+    for number in range(warm_up + scale.rounds):
         for system in systems:
             if system.name not in failures:
                 with _excused(system, must, failures):
                     measured = _watched(row, system, scale, prepared[system.name])
-                    if number >= scale.warm_up:
+                    if number >= warm_up:
                         found[system.name].append(measured)
     for system in systems:
         if system.name not in failures:
@@ -110,6 +112,8 @@ def _watched(row: Row, system: System, scale: Scale, prepared: Any) -> Measured:
     measured = row.measure(system, scale, prepared)
     spent = system.cpu_seconds() - before
     costs = {MEMORY: system.peak_memory() / MB}
+    while system.used_topics:
+        loads.delete_topic(system.bootstrap, system.used_topics.pop())
     if measured.bytes:
         costs[CPU] = spent / (measured.bytes / GB)
     return measured._replace(figures={**measured.figures, **costs})

@@ -40,10 +40,10 @@ def values(size: int) -> list[bytes]:
 
 
 def new_topic(bootstrap: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-    """Its files go soon after it is deleted, so that one row's pages are not written to disk during the next."""
+    """Its files go when it is deleted, so that one row's pages are not written to disk during the next."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     admin = _admin(bootstrap)
-    wanted = NewTopic(name, partitions, 1, config={"file.delete.delay.ms": "1000", **(config or {})})
+    wanted = NewTopic(name, partitions, 1, config={"file.delete.delay.ms": "0", **(config or {})})
     for future in admin.create_topics([wanted], operation_timeout=PATIENCE).values():
         future.result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
@@ -263,6 +263,8 @@ def consumer(bootstrap: str, group: str = "bench", settings: Settings | None = N
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "auto.offset.reset": "earliest",
+            "queued.min.messages": 1_000_000,
+            "fetch.queue.backoff.ms": 1,
             "enable.auto.commit": False,
             "error_cb": _ignore,
             **QUIET,

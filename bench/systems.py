@@ -53,6 +53,8 @@ class System(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
         self.process: subprocess.Popen[bytes] | None = None
+        self.used_topics: list[str] = []
+        """Of the last run: they go when its costs have been read, so that their going is nobody's cost."""
 
     @property
     def bootstrap(self) -> str:

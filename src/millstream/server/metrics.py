@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,7 @@ class RequestMetrics:
         stats.bytes_in += bytes_in
         stats.bytes_out += bytes_out
         stats.seconds += seconds
-        for index, bound in enumerate(LATENCY_BUCKETS_SECONDS):
-            if seconds <= bound:
-                stats.buckets[index] += 1
-                return
-        stats.buckets[-1] += 1
+        stats.buckets[bisect_left(LATENCY_BUCKETS_SECONDS, seconds)] += 1
 
 
 class ServerCollector:
