@@ -35,8 +35,9 @@ KAFKA_JAVA_OPTIONS = (
 )
 """Those of Kafka's own start script."""
 
-SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
-"""What both get beside their defaults: nobody waits for more members of a new group."""
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "log.segment.delete.delay.ms": "0"}
+"""What both get beside their defaults: nobody waits for more members of a new group, and the files of a deleted topic
+go at once, so that they are not written to disk during the next row."""
 
 
 class System(ABC):

@@ -66,8 +66,8 @@ def test_a_full_reader_says_so_until_a_frame_is_taken() -> None:
 def test_the_buffer_of_an_answered_frame_is_used_again() -> None:
     pool = BufferPool()
     one, other = FrameReader(1 << 30, pool), FrameReader(1 << 30, pool)
-    for reader, letter in ((one, b"a"), (one, b"b"), (other, b"c")):
-        assert feed(reader, framed(letter * 100_000), 70_000) == [letter * 100_000]
+    for reader, letter, size in ((one, b"a", 900_000), (one, b"b", 100_000), (other, b"c", 500_000)):
+        assert feed(reader, framed(letter * size), 70_000) == [letter * size]
         reader.give_back()
         reader.give_back()  # once is enough
         assert len(pool) == 1
@@ -90,7 +90,8 @@ def test_a_frame_that_was_not_given_back_keeps_its_bytes() -> None:
 
 def test_the_pool_is_bounded_and_takes_only_its_own_size() -> None:
     pool = BufferPool()
-    buffers = [pool.take() for _ in range(POOLED_BUFFERS + 2)]
+    buffers = [pool.take(FRAME_BUFFER_BYTES) for _ in range(POOLED_BUFFERS + 2)]
+    assert len(pool.take(100_000)) == 100_000
     pool.give_back(bytearray(FRAME_BUFFER_BYTES + 1))
     assert len(pool) == 0
     for buffer in buffers:

@@ -15,7 +15,7 @@ _SIZE = struct.Struct(">i")
 RECEIVE_BUFFER_BYTES = 65536
 FRAME_BUFFER_BYTES = (1 << 20) + (1 << 16)
 """Enough for the largest batch that clients send by default, about 1 MB."""
-POOLED_BUFFERS = 8
+POOLED_BUFFERS = 16
 
 
 class FrameError(ValueError):
@@ -31,8 +31,11 @@ class BufferPool:
     def __len__(self) -> int:
         return len(self._free)
 
-    def take(self) -> bytearray:
-        return self._free.pop() if self._free else bytearray(FRAME_BUFFER_BYTES)
+    def take(self, size: int) -> bytearray:
+        """For a frame of that size; a buffer that will be of no use to others is no larger than it has to be."""
+        if self._free:
+            return self._free.pop()
+        return bytearray(FRAME_BUFFER_BYTES if size > FRAME_BUFFER_BYTES // 2 else size)
 
     def give_back(self, buffer: bytearray) -> None:
         if len(buffer) == FRAME_BUFFER_BYTES and len(self._free) < POOLED_BUFFERS:
@@ -126,7 +129,7 @@ class FrameReader:
             self._start = start + size
             return memoryview(self._buffer)[start : self._start]
         if size + 4 > len(self._buffer):
-            self._frame = self._pool.take()
+            self._frame = self._pool.take(size)
             part = self._buffer[self._start + 4 : self._end]
             self._frame[: len(part)] = part
             self._frame_size, self._frame_filled = size, len(part)
