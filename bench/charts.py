@@ -28,7 +28,7 @@ def draw_ratios(series: Sequence[Series], one: str, other: str, title: str, file
         axes.plot([goal, goal], [place - 0.45, place + 0.45], color="black", linewidth=2)
         axes.text(max(middle, betters[-1], goal, 1.0) * 1.05, place, f"{middle:.2f}x", va="center", fontsize=8)
     axes.set_yticks(range(len(shown)), [f"{line.row}: {line.figure}" for line in shown], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(shown) - 0.4, -0.6)  # the first row on top, and no room above it
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
     ticks = [0.25, 0.5, 1, 2, 5, 10, 20]

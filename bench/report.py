@@ -148,7 +148,7 @@ def write_page(results: Results, page: Path) -> None:
             date=results.date,
             commit=results.commit,
             machine=results.machine,
-            versions=", ".join(f"{name} {version}" for name, version in results.versions.items()),
+            versions=", ".join(f"{name} {version}".strip() for name, version in results.versions.items()),
             rounds=results.rounds,
             met=met,
             count=count,
@@ -166,7 +166,7 @@ def _missed(series: Sequence[Series]) -> str:
         for line in series
         if line.is_met(ONE, OTHER) is False
     ]
-    return "" if not lines else "Missed: " + "; ".join(lines) + "."
+    return "" if not lines else "Missed:\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 def _goal(line: Series) -> str:
