@@ -18,7 +18,7 @@ from bench.growth import grow
 from bench.limit import PlainLoop
 from bench.peers import PEERS
 from bench.report import ONE, OTHER, Results
-from bench.rows import FULL, QUICK, ROWS, TINY, RawRequests, Row, Scale, speaks_kafka
+from bench.rows import FULL, QUICK, ROWS, TINY, RawRequests, Row, Scale
 from bench.spark_rows import SPARK_ROWS
 from bench.systems import ApacheKafka, Millstream, System
 from millstream import __version__
@@ -99,7 +99,7 @@ def _add_peers(
             missing[peer.name] = str(error)
             continue
         try:
-            asked = [row for row in rows if row.for_peers and (speaks_kafka(system) or isinstance(row, RawRequests))]
+            asked = [row for row in rows if row.for_peers and (system.speaks_kafka or isinstance(row, RawRequests))]
             found = compare(asked, [system], set(), scale._replace(rounds=min(3, scale.rounds)), _say)
         finally:
             system.kill()

@@ -58,9 +58,10 @@ def compare(rows: Sequence[Row], systems: Sequence[System], must: set[str], scal
     for number, row in enumerate(rows, 1):
         say(f"[{number}/{len(rows)}] {row.name}")
         asked = [system for system in systems if row.for_peers or system.name in must]
-        found = _measure(row, asked, must, scale, outcome.failures.setdefault(row.name, {}))
-        if not outcome.failures[row.name]:
-            del outcome.failures[row.name]
+        failures: dict[str, str] = {}
+        found = _measure(row, asked, must, scale, failures)
+        if failures:
+            outcome.failures[row.name] = failures
         series = _series(row, found)
         outcome.series.extend(series)
         for line in series:
@@ -107,15 +108,13 @@ def _watched(row: Row, system: System, scale: Scale, prepared: Any) -> Measured:
     """With what it cost the server."""
     if row.is_of_its_own:
         return row.measure(system, scale, prepared)
-    system.forget_peak_memory()
-    before = system.cpu_seconds()
-    measured = row.measure(system, scale, prepared)
-    spent = system.cpu_seconds() - before
-    costs = {MEMORY: system.peak_memory() / MB}
+    with system.watched() as spent:
+        measured = row.measure(system, scale, prepared)
+    costs = {MEMORY: spent.peak_memory / MB}
     while system.used_topics:
         loads.delete_topic(system.bootstrap, system.used_topics.pop())
     if measured.bytes:
-        costs[CPU] = spent / (measured.bytes / GB)
+        costs[CPU] = spent.cpu_seconds / (measured.bytes / GB)
     return measured._replace(figures={**measured.figures, **costs})
 
 

@@ -78,11 +78,9 @@ def _over_connections(system: System, size: int, requests: int) -> Point:
 
 def _watched(system: System, size: int, requests: int, frames: Sequence[bytes], connections: int) -> Point:
     raw.push(system.bootstrap, frames, connections=connections, requests=max(requests // 10, connections), depth=1)
-    system.forget_peak_memory()
-    before = system.cpu_seconds()
-    seconds = raw.push(system.bootstrap, frames, connections=connections, requests=requests, depth=1)
-    spent = system.cpu_seconds() - before
-    return Point(size, requests / seconds, spent / requests * 1e6, system.peak_memory() / MB)
+    with system.watched() as spent:
+        seconds = raw.push(system.bootstrap, frames, connections=connections, requests=requests, depth=1)
+    return Point(size, requests / seconds, spent.cpu_seconds / requests * 1e6, spent.peak_memory / MB)
 
 
 def _median(points: Sequence[Point]) -> Point:

@@ -25,6 +25,7 @@ class PlainLoop(System):
 
     name = "plain loop"
     color = "#2ca02c"
+    speaks_kafka = False
 
     def command(self) -> Sequence[str]:
         return [sys.executable, "-m", "bench.limit", str(self.port), str(self.folder / "bytes")]

@@ -6,7 +6,6 @@ what is missing; a result that is not whole is no result.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import threading
@@ -18,32 +17,27 @@ from functools import partial
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from millstream.cluster.bench_worker import payloads
 from millstream.engines import jars
 
 PATIENCE = 60.0
 Settings = Mapping[str, str | int | float | bool]
 QUIET = {"log_level": 0}
 """What clients say of servers that were stopped is not for the terminal; what fails is an exception."""
-_VALUES = 64
 
 
 class Failed(Exception):  # noqa: N818 - it is the load that failed
     """The load did not do what it was to do: there is nothing to report."""
 
 
-def values(size: int) -> list[bytes]:
-    """Random hex digits: text that compresses to about half."""
-    return [os.urandom(size // 2 + 1).hex().encode()[:size] for _ in range(_VALUES)]
-
-
 # --- topics
 
 
 def new_topic(bootstrap: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-    """Its files go when it is deleted, so that one row's pages are not written to disk during the next."""
+    """A name that nobody has, and its leaders are there."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     admin = _admin(bootstrap)
-    wanted = NewTopic(name, partitions, 1, config={"file.delete.delay.ms": "0", **(config or {})})
+    wanted = NewTopic(name, partitions, 1, config=dict(config or {}))
     for future in admin.create_topics([wanted], operation_timeout=PATIENCE).values():
         future.result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
@@ -159,7 +153,7 @@ def produce(
     """Seconds from the first record handed over to the last one acknowledged."""
     before = count(bootstrap, topic, partitions)
     senders = [Sender(bootstrap, topic, settings) for _ in range(producers)]
-    chunk = values(size) * 2
+    chunk = payloads(size) * 2
     rounds = -(-records // (len(chunk) * producers))
     begin = time.perf_counter()
     for _ in range(rounds):
@@ -179,7 +173,7 @@ def produce_each(bootstrap: str, topic: str, *, size: int, producers: int, secon
     """Acknowledged records a second, each producer with one record in flight."""
     counts = [0] * producers
     senders = [Sender(bootstrap, topic, {"linger.ms": 0, **settings}) for _ in range(producers)]
-    value = values(size)[:1]
+    value = payloads(size)[:1]
     stop = time.perf_counter() + seconds
 
     def run(index: int) -> None:
@@ -198,7 +192,7 @@ def transactions(bootstrap: str, topic: str, *, size: int, number: int) -> float
         {"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0, "error_cb": _ignore, **QUIET}
     )
     producer.init_transactions(PATIENCE)
-    value = values(size)[0]
+    value = payloads(size)[0]
 
     def run(times: int) -> None:
         for _ in range(times):
@@ -327,7 +321,7 @@ def produce_and_consume(bootstrap: str, topic: str, *, size: int, records: int, 
     client = consumer(bootstrap)
     client.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     take(client, 1)
-    chunk = values(size)
+    chunk = payloads(size)
     rounds = -(-records // len(chunk))
 
     def send() -> None:
@@ -345,7 +339,7 @@ def produce_and_consume(bootstrap: str, topic: str, *, size: int, records: int, 
 def latencies(bootstrap: str, topic: str, *, size: int, rate: int, seconds: float) -> list[float]:
     """Milliseconds of each record from just before produce to just after it is consumed, at a fixed rate; sorted."""
     sender = Sender(bootstrap, topic, {"linger.ms": 0, "acks": 1})
-    client = consumer(bootstrap, settings={"fetch.wait.max.ms": 500, "enable.partition.eof": True})
+    client = consumer(bootstrap, settings={"enable.partition.eof": True})
     client.assign([TopicPartition(topic, 0, OFFSET_END)])
     while True:
         message = client.poll(PATIENCE)
@@ -355,7 +349,7 @@ def latencies(bootstrap: str, topic: str, *, size: int, rate: int, seconds: floa
             break
     wanted = int(rate * seconds)
     found: list[float] = []
-    filler = values(size)[0][20:]
+    filler = payloads(size)[0][20:]
     marks = [f"{number:020d}".encode() + filler for number in range(wanted)]
     sent = [0.0] * wanted
 

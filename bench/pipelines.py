@@ -1,6 +1,6 @@
 """What pipelines cost: their latency, and their speed beside the same query written by hand. Prints a table and JSON.
 
-    python bench/pipelines.py [--records N] [--rounds N] [--json FILE]
+    python -m bench.pipelines [--records N] [--rounds N] [--json FILE]
 
 - real-time: topic -> pipeline -> topic, one record at a time at a fixed rate; from just before produce to just after
   consume.
@@ -15,25 +15,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sqlite3
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bench import report
+from bench.loads import new_topic
+from bench.systems import Millstream
 from millstream.cluster.connection import Connection
 from millstream.pipelines import Pipeline, jars
 from millstream.pipelines.home import PipelineHome
@@ -46,27 +44,6 @@ RATE = 200
 LATENCY_SECONDS = 75
 SETTLE_SECONDS = 10
 REAL_TIME_BATCH = "60s"
-
-
-@contextmanager
-def log_server(folder: Path) -> Iterator[str]:
-    """A server process; its address."""
-    command = [sys.executable, "-m", "millstream", "serve", "--listen", "127.0.0.1:0", "--data", str(folder)]
-    process = subprocess.Popen([*command, "--metrics", "off"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        yield line.strip().removeprefix("listening on ")
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def new_topic(bootstrap: str, name: str, partitions: int = 2) -> str:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: its answers end with it
-    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        future.result()
-    return name
 
 
 @contextmanager
@@ -96,7 +73,7 @@ def records(count: int) -> Iterator[bytes]:
 
 def real_time_latency(bootstrap: str, home: Path, spark: SparkSession) -> list[float]:
     """Seconds of each record, after the first ones."""
-    source, target = new_topic(bootstrap, "rt-in"), new_topic(bootstrap, "rt-out")
+    source, target = new_topic(bootstrap, 2), new_topic(bootstrap, 2)
     pipeline = Pipeline.model_validate(
         {
             "pipeline": "bench-real-time",
@@ -137,7 +114,7 @@ def real_time_latency(bootstrap: str, home: Path, spark: SparkSession) -> list[f
 
 def database_latency(bootstrap: str, home: Path, spark: SparkSession, events: int = 20) -> list[float]:
     """Seconds from produce until the row can be selected, for single events."""
-    source = new_topic(bootstrap, "db-in")
+    source = new_topic(bootstrap, 2)
     database = home / "bench.db"
     pipeline = Pipeline.model_validate(
         {
@@ -171,7 +148,7 @@ def _has(database: Path, number: int) -> bool:
 
 def throughput(bootstrap: str, home: Path, spark: SparkSession, count: int, rounds: int) -> list[tuple[float, float]]:
     """Seconds of the pipeline and of the bare query, round after round."""
-    source = new_topic(bootstrap, "tp-in")
+    source = new_topic(bootstrap, 2)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     for value in records(count):
         producer.produce(source, value)
@@ -179,8 +156,8 @@ def throughput(bootstrap: str, home: Path, spark: SparkSession, count: int, roun
     producer.flush()
     return [
         (
-            _by_pipeline(bootstrap, home, spark, source, new_topic(bootstrap, f"tp-a{number}"), number),
-            _by_hand(bootstrap, home, spark, source, new_topic(bootstrap, f"tp-b{number}"), number),
+            _by_pipeline(bootstrap, home, spark, source, new_topic(bootstrap, 2), number),
+            _by_hand(bootstrap, home, spark, source, new_topic(bootstrap, 2), number),
         )
         for number in range(rounds + 1)
     ][1:]
@@ -236,8 +213,7 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
 
 PAGE = """# What pipelines cost
 
-Written by `python bench/pipelines.py --page docs/pipelines/performance.md` on {date}, commit {commit}: {machine}.
-The log server, Spark and the clients shared these cores.
+Written by `python -m bench.pipelines --page docs/pipelines/performance.md` on {date}, commit {commit}. {machine}.
 
 | what | events | p50 | p99 | largest |
 |---|---|---|---|---|
@@ -258,11 +234,10 @@ larger requests than Spark's defaults, which the query written by hand has.
 
 
 def write_page(page: Path, results: dict[str, Any]) -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
     page.write_text(
         PAGE.format(
-            date=time.strftime("%Y-%m-%d"),
-            commit=commit.stdout.strip(),
+            date=report.today(),
+            commit=report.commit(),
             machine=results["machine"],
             rate=RATE,
             batch=REAL_TIME_BATCH,
@@ -280,15 +255,16 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the results there")
     parser.add_argument("--page", type=Path, help="write the page of the docs there")
     given = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder,
-        log_server(Path(folder) / "log") as bootstrap,
-    ):
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder, ExitStack() as stack:
+        server = Millstream(Path(folder) / "server")
+        stack.callback(server.stop)
+        server.start()
+        bootstrap = server.bootstrap
         home = Path(folder) / "home"
         spark = start_session([], jars.fetch(), home, real_time_slots=4)
         try:
             results: dict[str, Any] = {
-                "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+                "machine": report.machine(),
                 "real_time": percentiles(real_time_latency(bootstrap, home, spark)),
                 "database": percentiles(database_latency(bootstrap, home, spark)),
             }

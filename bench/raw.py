@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from itertools import cycle
 
-from bench.loads import PATIENCE, Failed, values
+from bench.loads import PATIENCE, Failed
+from millstream.cluster.bench_worker import payloads
 from millstream.wire.batches import Record, build_batch
 from millstream.wire.codec import encode
 from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -28,7 +29,7 @@ def produce_frame(topic: str, *, size: int, records: int, partition: int = 0, ac
     """A whole Produce request with one batch."""
     now = int(time.time() * 1000)
     batch = build_batch(
-        [Record(offset, now, None, value, []) for offset, value in enumerate((values(size) * records)[:records])]
+        [Record(offset, now, None, value, []) for offset, value in enumerate((payloads(size) * records)[:records])]
     )
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
     message = encode(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data]), _VERSION)

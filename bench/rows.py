@@ -28,9 +28,6 @@ class Figure(NamedTuple):
     better: Literal["higher", "lower"]
     goal: float | None = None
 
-    def is_met_by(self, ratio: float) -> bool:
-        return self.goal is None or (ratio >= self.goal if self.better == "higher" else ratio <= self.goal)
-
 
 COSTS = {CPU: Figure("s/GB", "lower", 0.6), MEMORY: Figure("MB", "lower")}
 """Of every row."""
@@ -74,6 +71,8 @@ class Row(ABC):
     figures: ClassVar[dict[str, Figure]] = {}
     for_peers: ClassVar[bool] = True
     """Whether other servers than the two can be asked."""
+    is_of_its_own: ClassVar[bool] = False
+    """Whether it starts servers itself, so that nobody's CPU and memory are to be watched."""
 
     def prepare(self, system: System, scale: Scale) -> Any:
         """What the rounds share; handed to `measure` and `clean_up`."""
@@ -84,11 +83,6 @@ class Row(ABC):
 
     def clean_up(self, system: System, prepared: Any) -> None:  # noqa: B027 - most have nothing to do
         """After the last round."""
-
-    @property
-    def is_of_its_own(self) -> bool:
-        """Whether it starts servers itself, so that nobody's CPU and memory are to be watched."""
-        return False
 
 
 def _new_topic(system: System, partitions: int = 1, config: dict[str, str] | None = None) -> str:
@@ -122,31 +116,46 @@ class Produce(Row):
 
 
 @dataclass(frozen=True)
-class OneRecordRequests(Row):
+class OneRecordRequests(Produce):
     """Each record in a request of its own, many under way."""
 
-    records: int
     figures: ClassVar[dict[str, Figure]] = {"throughput": Figure("requests/s", "higher", 1.5)}
-
-    def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
-        records = scale.of(self.records)
-        settings: Settings = {"acks": 1, "linger.ms": 0, "batch.num.messages": 1, "max.in.flight": 1000}
-        topic = _new_topic(system)
-        seconds = loads.produce(system.bootstrap, topic, size=100, records=records, settings=settings)
-        return Measured({"throughput": records / seconds}, records * 100)
 
 
 @dataclass(frozen=True)
-class JavaProduce(Row):
+class _Through(Row):
+    """Records through a topic of its own, at a speed that the load finds out."""
+
     size: int
     records: int
     figures: ClassVar[dict[str, Figure]] = THROUGHPUT
+    passes: ClassVar[int] = 1
+    """How often each byte goes into or out of the server."""
 
     def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
         records = scale.of(self.records)
-        topic = _new_topic(system)
-        speed = loads.java_produce(system.bootstrap, topic, size=self.size, records=records)
-        return Measured({"throughput": speed}, records * self.size)
+        speed = self.speed(system, _new_topic(system), records)
+        return Measured({"throughput": speed}, self.passes * records * self.size)
+
+    @abstractmethod
+    def speed(self, system: System, topic: str, records: int) -> float:
+        """Records a second."""
+
+
+@dataclass(frozen=True)
+class JavaProduce(_Through):
+    def speed(self, system: System, topic: str, records: int) -> float:
+        return loads.java_produce(system.bootstrap, topic, size=self.size, records=records)
+
+
+@dataclass(frozen=True)
+class ProduceAndConsume(_Through):
+    passes: ClassVar[int] = 2
+
+    def speed(self, system: System, topic: str, records: int) -> float:
+        return records / loads.produce_and_consume(
+            system.bootstrap, topic, size=self.size, records=records, settings={"acks": 1}
+        )
 
 
 @dataclass(frozen=True)
@@ -199,21 +208,6 @@ class JavaConsume(_Reading):
         records = sum(self._all(system, prepared))
         speed = loads.java_consume(system.bootstrap, prepared, records=records)
         return Measured({"throughput": speed}, records * self.size)
-
-
-@dataclass(frozen=True)
-class ProduceAndConsume(Row):
-    size: int
-    records: int
-    figures: ClassVar[dict[str, Figure]] = THROUGHPUT
-
-    def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
-        records = scale.of(self.records)
-        topic = _new_topic(system)
-        seconds = loads.produce_and_consume(
-            system.bootstrap, topic, size=self.size, records=records, settings={"acks": 1}
-        )
-        return Measured({"throughput": records / seconds}, 2 * records * self.size)
 
 
 @dataclass(frozen=True)
@@ -290,18 +284,23 @@ class RawRequests(Row):
 
     def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
         requests = scale.of(self.requests, 20)
-        topic = _new_topic(system) if speaks_kafka(system) else "bench"
+        topic = _new_topic(system) if system.speaks_kafka else "bench"
         frame = raw.produce_frame(topic, size=self.size, records=self.records)
         seconds = raw.push(system.bootstrap, [frame], connections=1, requests=requests, depth=self.depth)
-        if speaks_kafka(system):
+        if system.speaks_kafka:
             found = loads.count(system.bootstrap, topic)
             if found != requests * self.records:
                 raise loads.Failed(f"{requests * self.records} records were acknowledged, the log has {found}")
         return Measured({"throughput": requests / seconds}, requests * self.records * self.size)
 
 
-def speaks_kafka(system: System) -> bool:
-    return system.name != "plain loop"
+def _seconds_to_first_record(system: System) -> float:
+    """From the start of the process."""
+    begin = time.perf_counter()
+    system.launch()
+    system.wait_until_it_listens()
+    loads.first_record(system.bootstrap)
+    return time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -313,26 +312,19 @@ class Start(Row):
         "idle memory": Figure("MB", "lower", 0.2),
     }
     for_peers: ClassVar[bool] = False
+    is_of_its_own: ClassVar[bool] = True
 
     def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
         folder = system.folder.with_name(f"{system.folder.name}-start")
         other = type(system)(folder)
         try:
             other.prepare()
-            begin = time.perf_counter()
-            other.launch()
-            other.wait_until_it_listens()
-            loads.first_record(other.bootstrap)
-            seconds = time.perf_counter() - begin
+            seconds = _seconds_to_first_record(other)
             time.sleep(2)
             return Measured({"time": seconds, "idle memory": other.memory() / MB})
         finally:
             other.kill()
             shutil.rmtree(folder)
-
-    @property
-    def is_of_its_own(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True)
@@ -341,6 +333,7 @@ class Restart(Row):
 
     figures: ClassVar[dict[str, Figure]] = {"time": Figure("s", "lower", 1.0)}
     for_peers: ClassVar[bool] = False
+    is_of_its_own: ClassVar[bool] = True
 
     def prepare(self, system: System, scale: Scale) -> Any:
         other = type(system)(system.folder.with_name(f"{system.folder.name}-large"))
@@ -354,11 +347,7 @@ class Restart(Row):
         self._fill(other, topic, scale.largest_log // 20)  # so that there is always something not yet flushed
         before = loads.count(other.bootstrap, topic)
         other.kill()
-        begin = time.perf_counter()
-        other.launch()
-        other.wait_until_it_listens()
-        loads.first_record(other.bootstrap)
-        seconds = time.perf_counter() - begin
+        seconds = _seconds_to_first_record(other)
         found = loads.count(other.bootstrap, topic)
         if found != before:
             raise loads.Failed(f"{before} records were acknowledged, {found} are there after the restart")
@@ -372,11 +361,8 @@ class Restart(Row):
     def _fill(other: System, topic: str, size: int) -> None:
         loads.produce(other.bootstrap, topic, size=10_000, records=max(128, size // 10_000), settings={"acks": 1})
 
-    @property
-    def is_of_its_own(self) -> bool:
-        return True
 
-
+ONE_RECORD: Settings = {"acks": 1, "linger.ms": 0, "batch.num.messages": 1, "max.in.flight": 1000}
 ROWS: tuple[Row, ...] = (
     Produce("produce 100 B, acks=1", 100, 1_200_000, {"acks": 1}),
     Produce("produce 100 B, acks=all", 100, 1_200_000, {"acks": "all"}),
@@ -391,7 +377,7 @@ ROWS: tuple[Row, ...] = (
     Produce("produce 1 kB, snappy", 1_000, 400_000, {"acks": 1, "compression.type": "snappy"}),
     Produce("produce 1 kB, lz4", 1_000, 400_000, {"acks": 1, "compression.type": "lz4"}),
     Produce("produce 1 kB, zstd", 1_000, 200_000, {"acks": 1, "compression.type": "zstd"}),
-    OneRecordRequests("one-record requests, pipelined", 30_000),
+    OneRecordRequests("one-record requests, pipelined", 100, 30_000, ONE_RECORD),
     Produce("produce 1 kB, 10 producers", 1_000, 300_000, {"acks": 1}, producers=10),
     Produce("produce 1 kB, 100 producers", 1_000, 300_000, {"acks": 1}, producers=100),
     Produce("produce 1 kB, 1,000 partitions", 1_000, 300_000, {"acks": 1}, partitions=1_000),

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.engines import jars
@@ -40,6 +42,15 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "0", "log.segment.delete.delay.m
 go at once, so that they are not written to disk during the next row."""
 
 
+@dataclass
+class Costs:
+    """Of a block in which a server was watched, known at its end."""
+
+    cpu_seconds: float = 0.0
+    peak_memory: int = 0
+    """Bytes."""
+
+
 class System(ABC):
     """A server in a folder of its own."""
 
@@ -48,6 +59,7 @@ class System(ABC):
     durable = True
     """Whether it keeps the log on disk."""
     version = ""
+    speaks_kafka = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -134,16 +146,26 @@ class System(ABC):
         assert self.process is not None
         return self.process.pid
 
+    @contextmanager
+    def watched(self) -> Iterator[Costs]:
+        """What the block costs the server."""
+        costs = Costs()
+        self._forget_peak_memory()
+        before = self.cpu_seconds()
+        yield costs
+        costs.cpu_seconds = self.cpu_seconds() - before
+        costs.peak_memory = self.peak_memory()
+
     def cpu_seconds(self) -> float:
         """User and system time of all its threads so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
-    def forget_peak_memory(self) -> None:
+    def _forget_peak_memory(self) -> None:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def peak_memory(self) -> int:
-        """Bytes: the most that was resident since `forget_peak_memory`."""
+        """Bytes: the most that was resident since the server was last `watched`."""
         return self._memory("VmHWM:")
 
     def memory(self) -> int:

@@ -26,9 +26,8 @@ class Till:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        hours = 1 + math.ceil(
-            run.options.seconds * HOURS_A_SECOND
-        )  # never ahead of the clock: a log refuses the future
+        # Never ahead of the clock: a log refuses the future.
+        hours = 1 + math.ceil(run.options.seconds * HOURS_A_SECOND)
         self.now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=max(24, hours))
         self.sold = 0
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from confluent_kafka.admin import AdminClient
 
+from example_kit.background import in_background
 from example_kit.clients import quiet
 
 Say = Callable[[str, str], None]
@@ -22,9 +23,8 @@ ANSWER_SECONDS = 3.0
 @contextmanager
 def watched(say: Say, title: str, ask: Callable[[], object]) -> Iterator[None]:
     """Says when the server is away and when it is back. `ask` raises if it does not answer within `ANSWER_SECONDS`."""
-    stop = threading.Event()
 
-    def watch() -> None:
+    def watch(stop: threading.Event) -> None:
         away: float | None = None
         while not stop.is_set():
             asked = time.monotonic()
@@ -40,13 +40,8 @@ def watched(say: Say, title: str, ask: Callable[[], object]) -> Iterator[None]:
                     away = None
             stop.wait(EVERY)
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    with in_background(watch):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from articles.similarity import Index, jaccard, shingles
 from articles.stages import STAGES
 from articles.topics import CLEAN, DEAD_LETTERS, DUPLICATES, RAW, RECOMMENDATIONS, TOPICS, UNIQUE
 from example_kit import create_topic
+from example_kit.background import in_background
 from example_kit.exactly_once import ExactlyOnce
 from example_kit.reading import read_topic, text
 from millstream.testing import TestServer
@@ -121,15 +122,9 @@ def bootstrap(millstream: TestServer) -> str:
 @contextmanager
 def stage(bootstrap: str, name: str) -> Iterator[None]:
     work = STAGES[name](bootstrap)
-    stop = threading.Event()
     worker = ExactlyOnce(bootstrap, name=name, group=name, topics=[work.source], restore=work.restore, batch=3)
-    thread = threading.Thread(target=worker.run, args=(work.work, stop))
-    thread.start()
-    try:
+    with in_background(lambda stop: worker.run(work.work, stop)):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def put(bootstrap: str, topic: str, *values: object) -> None:

@@ -1,7 +1,6 @@
 """Event sourcing: the bank's rules, the store's two ways back, and the whole bank with handlers killed."""
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from event_sourcing.store import (
     from_snapshot,
 )
 from example_kit import create_topic
+from example_kit.background import in_background
 from example_kit.reading import read_topic
 from millstream.testing import TestServer
 
@@ -144,15 +144,9 @@ def handling(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(handler, "tell", lambda **event: None)
     for name, (partitions, config) in TOPICS.items():
         create_topic(bootstrap, name, partitions=partitions, config=config)
-    stop = threading.Event()
     working = handler.Handler(bootstrap, "handler")
-    thread = threading.Thread(target=working.worker.run, args=(working.work, stop))
-    thread.start()
-    try:
+    with in_background(lambda stop: working.worker.run(working.work, stop)):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_request_and_reply(millstream: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:

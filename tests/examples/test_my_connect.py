@@ -1,7 +1,6 @@
 """My Connect: who may message whom, the figures, and the whole of it with a worker killed."""
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from example_kit import ExampleError, create_topic
+from example_kit.background import in_background
 from example_kit.exactly_once import ExactlyOnce
 from example_kit.reading import header, read_topic, text
 from millstream.engines.ports import free_ports
@@ -66,15 +66,10 @@ class World:
 
 @contextmanager
 def delivering(bootstrap: str) -> Iterator[None]:
-    stop = threading.Event()
     worker = ExactlyOnce(bootstrap, name="worker", group=DELIVERY, topics=[MESSAGES], wait=0.05)
-    thread = threading.Thread(target=worker.run, args=(Delivery(bootstrap).work, stop))
-    thread.start()
-    try:
+    delivery = Delivery(bootstrap)
+    with in_background(lambda stop: worker.run(delivery.work, stop)):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def settle(bootstrap: str) -> None:

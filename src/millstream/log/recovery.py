@@ -12,8 +12,6 @@ The producer state is the newest sound snapshot and a replay of the batch header
 from typing import NamedTuple
 from uuid import UUID
 
-from crc32c import crc32c
-
 from millstream.log.config import LogConfig
 from millstream.log.context import LogContext
 from millstream.log.filesystem import Entry
@@ -35,7 +33,7 @@ from millstream.log.segment import (
 )
 from millstream.log.segments import CLEANED_SUFFIX, SWAP_SUFFIX, Segments
 from millstream.log.time_index import ENTRY as TIME_ENTRY
-from millstream.wire.batches import ATTRIBUTES_OFFSET, BatchHeader, parse_header
+from millstream.wire.batches import BatchHeader, check_crc, parse_header
 
 
 class Recovered(NamedTuple):
@@ -334,7 +332,7 @@ class _Opening:
             header.base_offset >= next_offset
             and header.last_offset_delta >= 0
             and header.last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET
-            and crc32c(memoryview(chunk)[inside + ATTRIBUTES_OFFSET : inside + header.size_in_bytes]) == header.crc
+            and check_crc(chunk, inside, header)
         )
 
     def _restore_producers(self, end_offset: int, segment_count: int) -> None:

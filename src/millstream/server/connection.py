@@ -70,8 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         self._files: FileSender | None = None
         self._pumping = False
-        self._outbox: list[Buffer] = []
-        self._responses_in_outbox = 0
+        self._outbox: list[bytes] = []
         self._ended = False
         self._peer = self._connection_id = self._local_host = ""
         self.client_host = ""
@@ -306,9 +305,8 @@ class Connection(asyncio.BufferedProtocol):
         """
         assert self._transport is not None
         if size < SMALLEST:
-            self._outbox.extend(part if isinstance(part, _BYTES) else part.read_all() for part in parts)
-            self._responses_in_outbox += 1
-            if not self._pumping or self._responses_in_outbox >= RESPONSES_TOGETHER:
+            self._outbox.append(b"".join([part if isinstance(part, _BYTES) else part.read_all() for part in parts]))
+            if not self._pumping or len(self._outbox) >= RESPONSES_TOGETHER:
                 self._empty_outbox()
             return
         self._empty_outbox()
@@ -334,7 +332,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._outbox and self._transport is not None:
             self._transport.write(b"".join(self._outbox))
         self._outbox.clear()
-        self._responses_in_outbox = 0
 
     def _is_for_the_kernel(self, parts: list[Any]) -> bool:
         """Whether it is large, made of files, and the transport has nothing to send before it."""
