@@ -35,6 +35,9 @@ DEFAULTS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
+    # Rows go between Spark and Python over a port that takes one caller: on a busy machine a stranger that is looking
+    # for a server that was there before may be the first. A socket of the file system has no strangers.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",  # 15 are too few for a machine that has much to do
     # All but kafka: only the newer interface tells what was observed while a batch was written to a topic.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
