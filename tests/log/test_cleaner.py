@@ -1,5 +1,6 @@
 """Compaction: what stays, what goes, when, and that a fault or a crash in the middle of it costs nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -264,7 +265,7 @@ def test_lags_and_ratio_decide_which_log_is_cleaned(tmp_path: Path) -> None:
     clock = Harness(tmp_path / "clock").clock
     manager = LogManager(str(tmp_path / "data"), clock=clock)
     manager.open(lambda _: COMPACT)
-    config = COMPACT._replace(min_cleanable_dirty_ratio=0.6, min_compaction_lag_ms=500, max_compaction_lag_ms=5000)
+    config = replace(COMPACT, min_cleanable_dirty_ratio=0.6, min_compaction_lag_ms=500, max_compaction_lag_ms=5000)
     log = manager.create("topic", 0, uuid4(), config)
     plain = manager.create("plain", 0, uuid4(), LogConfig())
     cleaner = LogCleaner(manager)

@@ -1,5 +1,7 @@
 """Topic configs as the log sees them."""
 
+from dataclasses import replace
+
 from millstream.log.config import LogConfig
 from millstream.wire.compression import Compression
 
@@ -27,7 +29,7 @@ def test_from_kafka_s_names_and_values() -> None:
 def test_a_compacted_topic_rolls_for_its_compaction_lag() -> None:
     config = LogConfig(segment_ms=1000, max_compaction_lag_ms=10)
     assert config.max_segment_ms == 1000
-    assert config._replace(cleanup_policy=frozenset(("compact",))).max_segment_ms == 10
+    assert replace(config, cleanup_policy=frozenset(("compact",))).max_segment_ms == 10
 
 
 def test_codecs_and_levels() -> None:

@@ -7,6 +7,7 @@ consumer of either isolation would. Faults: a full disk, an I/O error, a power f
 import random
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,9 +201,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(size=st.integers(0, 2000))
     def retain_by_size(self, size: int) -> None:
         log = self.harness.log
-        log.update_config(log.config._replace(retention_bytes=size))
+        log.update_config(replace(log.config, retention_bytes=size))
         delete_old_segments(log, self.harness.clock.now)
-        log.update_config(log.config._replace(retention_bytes=-1))
+        log.update_config(replace(log.config, retention_bytes=-1))
         assert log.size <= size or len(log.segments) == 1 or log.size - log.segments[0].size < size
         self.start_offset = log.log_start_offset
 

@@ -1,5 +1,6 @@
 """The data folder: opening it, its lock, its checkpoints, deleted logs."""
 
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -104,7 +105,7 @@ def test_the_identity_is_made_once(tmp_path: Path) -> None:
 def test_upkeep(tmp_path: Path) -> None:
     clock = ManualClock()
     manager = opened(tmp_path, clock)
-    config = SMALL._replace(retention_ms=1000, flush_ms=500, file_delete_delay_ms=0)
+    config = replace(SMALL, retention_ms=1000, flush_ms=500, file_delete_delay_ms=0)
     log = manager.create("t", 0, uuid4(), config)
     for sequence in range(10):
         log.append(batch(b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=sequence))

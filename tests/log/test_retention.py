@@ -11,7 +11,7 @@ SIZE = len(batch(b"v" * 100, key=b"k"))
 
 def filled(tmp_path: Path, **config: int | frozenset[str]) -> Harness:
     settings = {"segment_bytes": SIZE * 2, "retention_ms": -1, **config}
-    harness = Harness(tmp_path, LogConfig()._replace(**settings))  # type: ignore[arg-type]  # a test's shorthand
+    harness = Harness(tmp_path, LogConfig(**settings))  # type: ignore[arg-type]  # a test's shorthand
     for _ in range(8):
         harness.append(b"v" * 100, key=b"k")
         harness.clock.now += 100

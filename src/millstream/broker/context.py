@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RequestContext:
-    """One request on one connection."""
+    """The request that a connection is at, and what is true of all its requests: there is one at a time."""
 
     __slots__ = (
         "api_version",
@@ -21,7 +21,7 @@ class RequestContext:
     def __init__(
         self,
         *,
-        api_version: int,
+        api_version: int = 0,
         client_id: str = "",
         client_host: str = "/127.0.0.1",
         connection_id: str = "",
@@ -42,3 +42,10 @@ class RequestContext:
         """Set by a quota: the connection is not read from for that long after the response."""
         self.close = False
         """Set by a handler that answers nothing but wants the peer to notice (a failed produce without acks)."""
+
+    def begin(self, api_version: int, client_id: str) -> None:
+        """Another request of the same connection."""
+        self.api_version = api_version
+        self.client_id = client_id
+        self.throttle_ms = 0
+        self.close = False

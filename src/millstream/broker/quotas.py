@@ -52,22 +52,19 @@ class QuotaKind(Generic[Sensor]):
     def __init__(self, name: str, make: Callable[[int], Sensor]) -> None:
         self.name = name
         self._make: Callable[[int], Sensor] = make
-        self._limits: dict[Entity, float] = {}
+        self.limits: dict[Entity, float] = {}
         self._sensors: dict[Key, Sensor] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._limits)
-
     def set_limits(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        self._limits = {entity: values[self.name] for entity, values in quotas.items() if self.name in values}
-        if not self._limits:
+        self.limits = {entity: values[self.name] for entity, values in quotas.items() if self.name in values}
+        if not self.limits:
             self._sensors.clear()
 
     def find(self, user: str, client_id: str) -> tuple[Key, float] | None:
         """The limit that counts for a client, and whose usage it limits."""
         for user_by, client_by in PRECEDENCE:
             entity = tuple(_component(CLIENT_ID, client_by, client_id) + _component(USER, user_by, user))
-            limit = self._limits.get(entity)
+            limit = self.limits.get(entity)
             if limit is not None:
                 key = (user if user_by != "none" else None, client_id if client_by != "none" else None)
                 return key, limit
@@ -75,7 +72,7 @@ class QuotaKind(Generic[Sensor]):
 
     def find_ip(self, ip: str) -> tuple[Key, float] | None:
         for name in (ip, None):
-            limit = self._limits.get(((IP, name),))
+            limit = self.limits.get(((IP, name),))
             if limit is not None:
                 return (ip, None), limit
         return None
@@ -176,11 +173,11 @@ class Quotas:
 
     def throttle_produce(self, context: RequestContext, size: int) -> int:
         """Counts the bytes of a Produce request and returns how long its client has to wait, in ms."""
-        return self._throttle(self._produce, context, size) if self._produce else 0
+        return self._throttle(self._produce, context, size) if self._produce.limits else 0
 
     def throttle_fetch(self, context: RequestContext, size: int) -> int:
         """Counts the bytes of a Fetch response, unless the client has to wait: then the response must be empty."""
-        if not self._fetch:
+        if not self._fetch.limits:
             return 0
         throttle_ms = self._throttle(self._fetch, context, size)
         if throttle_ms:
@@ -192,18 +189,18 @@ class Quotas:
 
     def fetch_limit(self, context: RequestContext) -> int:
         """The most bytes that a Fetch may bring without being above its quota for ever."""
-        found = self._fetch.find(*_client(context)) if self._fetch else None
+        found = self._fetch.find(*_client(context)) if self._fetch.limits else None
         return NO_LIMIT if found is None else min(int(found[1] * self._burst_s), NO_LIMIT)
 
     def throttle_request(self, context: RequestContext, seconds: float) -> int:
         """Counts the time a request took to handle; the wait is never longer than one sample."""
-        if not self._request:
+        if not self._request.limits:
             return 0
         return self._throttle(self._request, context, seconds * 100, most=self._window_ms)
 
     def throttle_connection(self, ip: str) -> int:
         """Counts a new connection. If the result is not 0, the connection is to be closed after that many ms."""
-        found = self._connection.find_ip(ip) if self._connection else None
+        found = self._connection.find_ip(ip) if self._connection.limits else None
         if found is None:
             return 0
         key, limit = found
@@ -218,7 +215,7 @@ class Quotas:
     def mutations(self, context: RequestContext, *, strict_since: int) -> MutationQuota:
         """The quota of a request that changes topics; versions from `strict_since` on can be refused."""
         strict = context.api_version >= strict_since
-        found = self._mutation.find(*_client(context)) if self._mutation else None
+        found = self._mutation.find(*_client(context)) if self._mutation.limits else None
         if found is None:
             return MutationQuota(None, 0, self._clock, strict)
         key, limit = found

@@ -22,7 +22,7 @@ from millstream.log.config import LONG_MAX, LogConfig
 from millstream.log.filesystem import Bytes
 from millstream.wire.batches import (
     ATTRIBUTES_OFFSET,
-    HEADER,
+    CONTROL_BIT,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
@@ -41,7 +41,7 @@ from millstream.wire.compression import Compression, decompress
 from millstream.wire.errors import ErrorCode, KafkaError
 
 # How many records' lengths are walked over, and how many packed bytes are unpacked, to verify a batch's count.
-_VERIFIED_RECORDS: Final = 16
+_VERIFIED_RECORDS: Final = 8
 _VERIFIED_PACKED_BYTES: Final = 1024
 _VERIFIED_UNPACKED_BYTES: Final = 4 * 1024 * 1024
 _RECORDS_OFFSET: Final = HEADER_SIZE - ATTRIBUTES_OFFSET
@@ -101,29 +101,32 @@ def batch_size_at(data: bytes | memoryview, position: int) -> int | None:
     return None if size > remaining else size
 
 
-def validate(records: bytes | memoryview, config: LogConfig, origin: AppendOrigin, now: int) -> ValidBatch:
-    """Check the one batch in `records` and make it ready for this topic. Raises KafkaError, nothing is changed."""
-    size = batch_size_at(records, 0)
-    if size is None:
-        raise _invalid("a produce request must have exactly one record batch for a partition, this one has none")
-    magic = records[MAGIC_OFFSET]
-    if magic != MAGIC:
-        raise _invalid(f"only record batches of magic 2 can be produced, this one has magic {magic}")
-    if len(records) != size and batch_size_at(records, size) is not None:
-        raise _invalid("a produce request must have exactly one record batch for a partition, this one has more")
-    if size < HEADER_SIZE:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the record batch has {size} bytes, less than its header")
-    header = BatchHeader._make(HEADER.unpack_from(records))
+def validate(
+    records: bytes | memoryview, config: LogConfig, origin: AppendOrigin, now: int, header: BatchHeader | None = None
+) -> ValidBatch:
+    """Check the one batch in `records` and make it ready for this topic. Raises KafkaError, nothing is changed.
+
+    `header`: of that batch, if somebody has read it already.
+    """
+    if header is None or header.magic != MAGIC or header.batch_length + LOG_OVERHEAD != len(records):
+        header = _only_header(records)
+    base_offset, length, _, _, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
+    size = length + LOG_OVERHEAD
     client = origin is AppendOrigin.CLIENT
-    if client and header.base_offset != 0:
-        raise _invalid(f"the base offset of a produced batch must be 0, not {header.base_offset}")
+    if client and base_offset != 0:
+        raise _invalid(f"the base offset of a produced batch must be 0, not {base_offset}")
     if size > config.max_message_bytes:
         raise _too_large(size, config)
     covered = records[ATTRIBUTES_OFFSET:size]
-    if crc32c(covered) != header.crc:
+    if crc32c(covered) != crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the record batch does not match its bytes")
-    if client:
-        _check_client_header(header)
+    if client and (
+        count <= 0
+        or count != last_offset_delta + 1
+        or attributes & CONTROL_BIT
+        or (producer_id >= 0 and base_sequence < 0)
+    ):
+        raise _invalid(_what_is_wrong(header))
     source = header.compression
     target = config.target_compression(source)
     if source is not target and not header.is_control:
@@ -135,36 +138,50 @@ def validate(records: bytes | memoryview, config: LogConfig, origin: AppendOrigi
             if any(record.offset != index for index, record in enumerate(checked)):
                 return _rebuild(checked, header, config, target, now)
         else:
-            _verify_count(covered, header, source)
-    return _as_it_came(records, size, covered, header, config, now, client=client)
+            _verify_count(covered, count, source)
+    return _as_it_came(records, covered, header, config, now, client=client)
 
 
-def _check_client_header(header: BatchHeader) -> None:
+def _only_header(records: bytes | memoryview) -> BatchHeader:
+    """The header of the one batch that `records` must be."""
+    size = batch_size_at(records, 0)
+    if size is None:
+        raise _invalid("a produce request must have exactly one record batch for a partition, this one has none")
+    magic = records[MAGIC_OFFSET]
+    if magic != MAGIC:
+        raise _invalid(f"only record batches of magic 2 can be produced, this one has magic {magic}")
+    if len(records) != size and batch_size_at(records, size) is not None:
+        raise _invalid("a produce request must have exactly one record batch for a partition, this one has more")
+    if size < HEADER_SIZE:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the record batch has {size} bytes, less than its header")
+    return parse_header(records)
+
+
+def _what_is_wrong(header: BatchHeader) -> str:
+    """Why a client must not send a batch with this header."""
     count = header.record_count
     if header.last_offset_delta < 0:
-        raise _invalid(f"the record batch has the last offset delta {header.last_offset_delta}")
+        return f"the record batch has the last offset delta {header.last_offset_delta}"
     if count <= 0:
-        raise _invalid(f"the record batch says it has {count} records")
+        return f"the record batch says it has {count} records"
     if count != header.last_offset_delta + 1:
-        raise _invalid(f"{count} records do not go with the last offset delta {header.last_offset_delta}")
+        return f"{count} records do not go with the last offset delta {header.last_offset_delta}"
     if header.is_control:
-        raise _invalid("clients cannot write control batches")
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _invalid(f"the batch of producer {header.producer_id} has the sequence {header.base_sequence}")
+        return "clients cannot write control batches"
+    return f"the batch of producer {header.producer_id} has the sequence {header.base_sequence}"
 
 
-def _verify_count(covered: Bytes, header: BatchHeader, codec: Compression) -> None:
+def _verify_count(covered: Bytes, count: int, codec: Compression) -> None:
     """Do the bytes hold as many records as the batch says? Bounded work: see the module's contract."""
     if codec is Compression.NONE:
-        check_record_lengths(covered, _RECORDS_OFFSET, header.record_count, _VERIFIED_RECORDS)
+        check_record_lengths(covered, _RECORDS_OFFSET, count, _VERIFIED_RECORDS)
     elif len(covered) <= _VERIFIED_PACKED_BYTES:
         unpacked = decompress(codec, bytes(covered[_RECORDS_OFFSET:]), _VERIFIED_UNPACKED_BYTES)
-        check_record_lengths(unpacked, 0, header.record_count, _VERIFIED_RECORDS)
+        check_record_lengths(unpacked, 0, count, _VERIFIED_RECORDS)
 
 
 def _as_it_came(
     records: bytes | memoryview,
-    size: int,
     covered: Bytes,
     header: BatchHeader,
     config: LogConfig,
@@ -175,12 +192,12 @@ def _as_it_came(
     if config.log_append_time:
         if header.attributes & TIMESTAMP_TYPE_BIT and client:
             _refuse_log_append_time(header)
-        return _stamped(records, size, now, 1, now)
+        return _stamped(records, header, now, 1, now)
     max_timestamp = header.max_timestamp
     if header.attributes & TIMESTAMP_TYPE_BIT and client:
         if max_timestamp == NO_TIMESTAMP:
             _refuse_log_append_time(header)
-        return _stamped(records, size, max_timestamp, 0, NO_TIMESTAMP)
+        return _stamped(records, header, max_timestamp, 0, NO_TIMESTAMP)
     if client and max_timestamp != NO_TIMESTAMP:
         # The base timestamp is the first record's; with a delete horizon or a max below it the header cannot be right.
         # Where there is a bound in the past, any record may be older than the first.
@@ -195,7 +212,7 @@ def _as_it_came(
             _check_records(opened, header, config, now)
             greatest = max(record.timestamp for record in opened)
             if greatest != max_timestamp:
-                return _stamped(records, size, greatest, 0, NO_TIMESTAMP)
+                return _stamped(records, header, greatest, 0, NO_TIMESTAMP)
     return ValidBatch(header, records[MAGIC_OFFSET:ATTRIBUTES_OFFSET], covered, max_timestamp, NO_TIMESTAMP)
 
 
@@ -206,9 +223,9 @@ def _refuse_log_append_time(header: BatchHeader) -> None:
 
 
 def _stamped(
-    records: bytes | memoryview, size: int, max_timestamp: int, timestamp_type: int, append_time: int
+    records: bytes | memoryview, header: BatchHeader, max_timestamp: int, timestamp_type: int, append_time: int
 ) -> ValidBatch:
-    batch = bytearray(records[:size])
+    batch = bytearray(records[: header.size_in_bytes])
     set_max_timestamp(batch, max_timestamp, timestamp_type)
     return _ready(bytes(batch), max_timestamp, append_time)
 

@@ -4,7 +4,8 @@ Only what the log itself needs is here; where the values come from (topic, broke
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from millstream.wire.compression import (
     GZIP_DEFAULT_LEVEL,
@@ -25,8 +26,9 @@ _CODEC_NAMES: Final = {
 }
 
 
-class LogConfig(NamedTuple):
-    """One immutable value, shared by all partitions of a topic."""
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """One immutable value, shared by all partitions of a topic. What follows from the settings is worked out once."""
 
     cleanup_policy: frozenset[str] = frozenset(("delete",))
     compression_type: str = "producer"
@@ -53,24 +55,23 @@ class LogConfig(NamedTuple):
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
 
-    @property
-    def compact(self) -> bool:
-        return "compact" in self.cleanup_policy
+    compact: bool = field(init=False)
+    delete: bool = field(init=False)
+    log_append_time: bool = field(init=False)
+    max_segment_ms: int = field(init=False)
+    """A compacted topic rolls in time for max.compaction.lag.ms, since the active segment is never compacted."""
 
-    @property
-    def delete(self) -> bool:
-        return "delete" in self.cleanup_policy
-
-    @property
-    def log_append_time(self) -> bool:
-        return self.message_timestamp_type == "LogAppendTime"
-
-    @property
-    def max_segment_ms(self) -> int:
-        """A compacted topic rolls in time for max.compaction.lag.ms, since the active segment is never compacted."""
-        if self.compact and self.max_compaction_lag_ms > 0:
-            return min(self.max_compaction_lag_ms, self.segment_ms)
-        return self.segment_ms
+    def __post_init__(self) -> None:
+        compact = "compact" in self.cleanup_policy
+        by_lag = compact and 0 < self.max_compaction_lag_ms < self.segment_ms
+        derived = {
+            "compact": compact,
+            "delete": "delete" in self.cleanup_policy,
+            "log_append_time": self.message_timestamp_type == "LogAppendTime",
+            "max_segment_ms": self.max_compaction_lag_ms if by_lag else self.segment_ms,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def target_compression(self, source: Compression) -> Compression:
         """The codec the batches of this topic are stored with."""
@@ -86,16 +87,17 @@ class LogConfig(NamedTuple):
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "LogConfig":
         """From topic config names and values as Kafka writes them; names the log has no use for are passed over."""
+        defaults: dict[str, Any] = {item.name: item.default for item in fields(cls) if item.init}
         values: dict[str, Any] = {}
-        for name, text in properties.items():
-            field = name.replace(".", "_")
-            default = cls._field_defaults.get(field)
+        for property_name, text in properties.items():
+            name = property_name.replace(".", "_")
+            default = defaults.get(name)
             if default is None:
                 continue
             if isinstance(default, frozenset):
-                values[field] = frozenset(filter(None, (part.strip() for part in text.split(","))))
+                values[name] = frozenset(filter(None, (part.strip() for part in text.split(","))))
             elif isinstance(default, bool):
-                values[field] = text.strip().lower() == "true"
+                values[name] = text.strip().lower() == "true"
             else:
-                values[field] = type(default)(text.strip())
-        return cls()._replace(**values)
+                values[name] = type(default)(text.strip())
+        return cls(**values)

@@ -162,15 +162,16 @@ class PartitionLog:
         leader_epoch: int = 0,
         verified: bool = True,
         supports_epoch_bump: bool = False,
+        header: BatchHeader | None = None,
     ) -> AppendInfo:
-        """Append the one batch in `records`.
+        """Append the one batch in `records`; `header` is its header, if somebody has read it already.
 
         `verified`: the transaction coordinator knows that a transactional batch belongs to an open transaction.
         `supports_epoch_bump`: its producer speaks transaction version 2. Raises KafkaError, with `record_errors` if
         single records are to blame.
         """
         now = self.context.clock.now_ms()
-        batch = validate(records, self.config, origin, now)
+        batch = validate(records, self.config, origin, now, header)
         header = batch.header
         size, limit = header.size_in_bytes, self.config.segment_bytes
         if size > limit:
@@ -360,15 +361,18 @@ class PartitionLog:
 
     def set_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
-        self.producers.on_high_watermark(offset)
-        self.update_last_stable_offset()
-        self.wake_listeners()
+        if self.producers.has_transactions:
+            self.producers.on_high_watermark(offset)
+            self.update_last_stable_offset()
+        else:
+            self.last_stable_offset = offset
+        if self._listeners:
+            self.wake_listeners()
 
     def wake_listeners(self) -> None:
         """Tell whoever waits for this log to look again: there is more to read, or the log is gone."""
-        if self._listeners:
-            for listener in self._listeners.copy():
-                listener()
+        for listener in self._listeners.copy():
+            listener()
 
     def update_last_stable_offset(self) -> None:
         unstable = self.producers.first_unstable_offset

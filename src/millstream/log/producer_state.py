@@ -248,6 +248,11 @@ class ProducerState:
         self._completed[transaction.first_offset] = transaction.last_offset
         return next(iter(self.ongoing), transaction.last_offset + 1)
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether there are open ones, or ended ones that are not visible yet."""
+        return bool(self.ongoing or self._completed)
+
     def on_high_watermark(self, high_watermark: int) -> None:
         if self._completed:
             self._completed = {first: last for first, last in self._completed.items() if last >= high_watermark}

@@ -209,7 +209,9 @@ class Segment:
             return True
         if self.size == 0:
             return False
-        first = self.first_timestamp
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_timestamp
         waited = max_timestamp - first if first >= 0 else now - self._created_ms
         return (
             waited > config.max_segment_ms - self.roll_jitter_ms

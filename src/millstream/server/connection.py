@@ -1,10 +1,10 @@
 """One client connection: frames in, responses out, one request at a time and in order.
 
-The life of a request: `buffer_updated` -> `_pump` takes a frame -> `_dispatch` reads the header and looks the API up in
-the one table -> the handler -> `_respond` -> the transport. A handler that must wait returns an awaitable; until it is
-done, and until its response has left for the socket, the connection takes no further request and, once its receive
-buffer is full, no further bytes. That is all the flow control there is, and it bounds what a peer can make us hold: one
-request, one response, and of a fetch response no more than `SEND_AHEAD_BYTES` read ahead of what the peer has taken.
+The life of a request: `buffer_updated` -> `_pump` takes a frame -> `_dispatch` finds its route -> the handler ->
+`_respond` -> the transport. A handler that must wait returns an awaitable; until it is done, and until its response has
+left for the socket, the connection takes no further request and, once its receive buffer is full, no further bytes.
+That is all the flow control there is, and it bounds what a peer can make us hold: one request, one response, and of a
+fetch response no more than `SEND_AHEAD_BYTES` read ahead of what the peer has taken.
 
 This is also the exception wall. The peer's mistakes (a frame that is too large, bytes that are not a request, an
 unknown API) end the connection with one log line; our own end it with a traceback in the log. Nobody else notices
@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
-from millstream.broker.apis.registry import APIS, Api
 from millstream.broker.context import RequestContext
 from millstream.logs import get_logger
 from millstream.server.file_sender import SMALLEST, FileSender
 from millstream.server.frames import FrameError, FrameReader
-from millstream.wire.codec import MalformedMessage, decode_prefix, encode_parts, is_flexible, read_uvarint
+from millstream.server.routes import REQUEST_HEADER, BadRequest, Route, route
+from millstream.wire.codec import MalformedMessage
 from millstream.wire.message import Message
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-API_VERSIONS_KEY = 18
 SEND_AHEAD_BYTES = 1 << 20
 SEND_CHUNK_BYTES = 1 << 18
 RESPONSES_TOGETHER = 16
@@ -44,13 +42,6 @@ SOCKET_BUFFERS = {
 }
 Buffer = bytes | bytearray | memoryview
 _BYTES = (bytes, bytearray, memoryview)
-_HEADER = struct.Struct(">hhih")
-_RESPONSE_HEADER = struct.Struct(">ii")
-_FLEXIBLE_RESPONSE_HEADER = struct.Struct(">iix")
-
-
-class BadRequest(Exception):  # noqa: N818 - the request is bad; nothing of ours has failed
-    """The peer sent something that cannot be answered; the connection ends."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -59,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, server: Server, listener: str) -> None:
         self._server = server
         self._broker = server.broker
-        self._listener = listener
+        self._context = RequestContext(listener=listener)
         self._reader = FrameReader(server.settings.int("socket.request.max.bytes"), server.frame_buffers)
         self._transport: asyncio.Transport | None = None
         self._busy = False
@@ -72,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pumping = False
         self._outbox: list[bytes] = []
         self._ended = False
-        self._peer = self._connection_id = self._local_host = ""
+        self._peer = ""
         self.client_host = ""
         self.last_active = time.monotonic()
 
@@ -84,8 +75,12 @@ class Connection(asyncio.BufferedProtocol):
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self.client_host = f"/{peer[0]}"
         self._peer = f"{peer[0]}:{peer[1]}"
-        self._local_host = here[0]
-        self._connection_id = f"{here[0]}:{here[1]}-{self._peer}"
+        self._context = RequestContext(
+            client_host=self.client_host,
+            connection_id=f"{here[0]}:{here[1]}-{self._peer}",
+            listener=self._context.listener,
+            local_host=here[0],
+        )
         self._set_socket_buffers(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(high=SEND_AHEAD_BYTES, low=SEND_CHUNK_BYTES)
         refusal = self._server.admit(self)
@@ -201,51 +196,28 @@ class Connection(asyncio.BufferedProtocol):
 
     def _dispatch(self, frame: memoryview) -> None:
         started = time.perf_counter()
-        api, version, correlation_id, client_id, position = self._read_header(frame)
-        if api.key == API_VERSIONS_KEY and not api.min_version <= version <= api.max_version:
-            message: Message = api.request()  # answered in version 0 with UNSUPPORTED_VERSION and what would be right
-        else:
-            # What lies behind the message is ignored, as Kafka does: librdkafka sends bytes too many with Metadata.
-            message, _ = decode_prefix(api.request, frame, version, position)
-        context = RequestContext(
-            api_version=version,
-            client_id=client_id,
-            client_host=self.client_host,
-            connection_id=self._connection_id,
-            listener=self._listener,
-            local_host=self._local_host,
-        )
-        result = api.handler(self._broker, message, context)
         size = len(frame)
+        if size < REQUEST_HEADER.size:
+            raise BadRequest(f"a request of {size} bytes is too short for its header")
+        key, version, correlation_id, id_size = REQUEST_HEADER.unpack_from(frame)
+        way = route(key, version)
+        position = REQUEST_HEADER.size + (id_size if id_size > 0 else 0)
+        if id_size < -1 or position > size:
+            raise BadRequest("the client id is longer than the request")
+        context = self._context
+        context.begin(version, str(frame[REQUEST_HEADER.size : position], "utf-8", "replace"))
+        result = way.handler(self._broker, way.read(frame, position), context)
         if isinstance(result, Message) or result is None:
-            self._respond(api, context, correlation_id, result, size, started)
+            self._respond(way, correlation_id, result, size, started)
         else:
             self._busy = True
-            self._task = asyncio.ensure_future(self._respond_later(api, context, correlation_id, result, size, started))
-
-    def _read_header(self, frame: memoryview) -> tuple[Api, int, int, str, int]:
-        if len(frame) < _HEADER.size:
-            raise BadRequest(f"a request of {len(frame)} bytes is too short for its header")
-        key, version, correlation_id, size = _HEADER.unpack_from(frame)
-        api = APIS.get(key)
-        if api is None:
-            raise BadRequest(f"unknown API key {key}")
-        if not api.min_version <= version <= api.max_version and key != API_VERSIONS_KEY:
-            raise BadRequest(f"{api.name} version {version}; supported: {api.min_version} to {api.max_version}")
-        position = _HEADER.size + max(size, 0)
-        if size < -1 or position > len(frame):
-            raise BadRequest("the client id is longer than the request")
-        client_id = str(frame[_HEADER.size : position], "utf-8", "replace")
-        if version <= api.max_version and is_flexible(api.request, version):
-            position = _skip_header_tags(frame, position)
-        return api, version, correlation_id, client_id, position
+            self._task = asyncio.ensure_future(self._respond_later(way, correlation_id, result, size, started))
 
     # --- responses ---
 
     async def _respond_later(
         self,
-        api: Api,
-        context: RequestContext,
+        way: Route,
         correlation_id: int,
         result: Awaitable[Message | None],
         size: int,
@@ -256,60 +228,54 @@ class Connection(asyncio.BufferedProtocol):
         except asyncio.CancelledError:
             return
         except Exception:
-            log.exception("request failed", api=api.name, client=self._peer)
+            log.exception("request failed", api=way.name, client=self._peer)
             self._close("a request failed")
             return
         self._busy = False
         self._task = None
-        self._respond(api, context, correlation_id, response, size, started)
+        self._respond(way, correlation_id, response, size, started)
         if not self._busy:
             self._pump()
 
-    def _respond(
-        self,
-        api: Api,
-        context: RequestContext,
-        correlation_id: int,
-        response: Message | None,
-        size: int,
-        started: float,
-    ) -> None:
+    def _respond(self, way: Route, correlation_id: int, response: Message | None, size: int, started: float) -> None:
         if self._held_bytes:
             self._release_memory()
-        sent = 0
         if self._transport is None:
             return
+        context = self._context
+        sent = 0
         if response is not None:
-            self._throttle(context, response, time.perf_counter() - started)
-            parts = response_parts(api, context.api_version, correlation_id, response)
-            sent = sum(map(len, parts))
-            self._send(parts, sent)
+            throttle_ms = self._broker.quotas.throttle_request(context, time.perf_counter() - started)
+            if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
+                response.throttle_time_ms = max(throttle_ms, response.throttle_time_ms)  # its handler's may be longer
+            sent = self._send(way.response(correlation_id, response))
         elif context.close:
             self._close("a request without acknowledgement failed")
-        self._server.metrics.record(api.name, size, sent, time.perf_counter() - started)
+        self._server.metrics.record(way.name, size, sent, time.perf_counter() - started)
         if context.throttle_ms > 0:
             self._busy = True
             self._task = asyncio.ensure_future(self._stay_mute(context.throttle_ms))
 
-    def _throttle(self, context: RequestContext, response: Message, seconds: float) -> None:
-        """Tells the client how long the request quota makes it wait; the handler may have found a longer wait."""
-        throttle_ms = self._broker.quotas.throttle_request(context, seconds)
-        if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
-            response.throttle_time_ms = max(throttle_ms, response.throttle_time_ms)
-
-    def _send(self, parts: list[Any], size: int) -> None:
-        """Sends what fits at once; file slices beyond that follow as the peer takes them.
+    def _send(self, parts: list[Any]) -> int:
+        """Sends what fits at once; file slices beyond that follow as the peer takes them. Returns the size of it all.
 
         Small responses to requests that came together leave together: a write to a socket costs as much as the rest of
         a small request.
         """
-        assert self._transport is not None
+        size = sum(map(len, parts))
         if size < SMALLEST:
-            self._outbox.append(b"".join([part if isinstance(part, _BYTES) else part.read_all() for part in parts]))
+            if len(parts) > 1:
+                parts = [part if isinstance(part, _BYTES) else part.read_all() for part in parts]
+            self._outbox += parts
             if not self._pumping or len(self._outbox) >= RESPONSES_TOGETHER:
                 self._empty_outbox()
-            return
-        self._empty_outbox()
+        else:
+            self._empty_outbox()
+            self._send_large(parts)
+        return size
+
+    def _send_large(self, parts: list[Any]) -> None:
+        assert self._transport is not None
         if self._is_for_the_kernel(parts):
             self._send_by_kernel(parts)
             return
@@ -344,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
             peer = self._transport.get_extra_info("socket")
             self._files = FileSender(peer, asyncio.get_running_loop(), self._sent_by_kernel)
         try:
-            self._busy = not self._files.send(_joined(parts))
+            self._busy = not self._files.send(parts)
         except OSError as error:
             self._close(f"the response could not be sent: {error}")
 
@@ -406,52 +372,3 @@ class Connection(asyncio.BufferedProtocol):
             self._empty_outbox()
             log.info("connection closed", client=self._peer, reason=reason)
             self._transport.close()
-
-
-def response_parts(api: Api, version: int, correlation_id: int, response: Message) -> list[Any]:
-    """The response as a frame: length, header and message. ApiVersions never has a flexible header (KIP-511)."""
-    if api.key == API_VERSIONS_KEY:
-        version = version if api.min_version <= version <= api.max_version else 0
-        flexible = False
-    else:
-        flexible = is_flexible(api.request, version)
-    parts = encode_parts(response, version)
-    size = sum(map(len, parts))
-    if flexible:
-        parts.insert(0, _FLEXIBLE_RESPONSE_HEADER.pack(size + 5, correlation_id))
-    else:
-        parts.insert(0, _RESPONSE_HEADER.pack(size + 4, correlation_id))
-    if len(parts) > 8:
-        parts = _joined(parts)
-    return parts
-
-
-def _joined(parts: list[Any]) -> list[Any]:
-    """Runs of small byte parts made one, so that the transport handles few objects."""
-    out: list[Any] = []
-    run: list[bytes] = []
-    for part in parts:
-        if isinstance(part, bytes) and len(part) < 4096:
-            run.append(part)
-            continue
-        if run:
-            out.append(b"".join(run))
-            run = []
-        out.append(part)
-    if run:
-        out.append(b"".join(run))
-    return out
-
-
-def _skip_header_tags(frame: memoryview, position: int) -> int:
-    try:
-        count, position = read_uvarint(frame, position)
-        for _ in range(count):
-            _, position = read_uvarint(frame, position)
-            size, position = read_uvarint(frame, position)
-            position += size
-    except IndexError:
-        raise BadRequest("the request header is cut short") from None
-    if position > len(frame):
-        raise BadRequest("a tagged field of the request header is longer than the request")
-    return position

@@ -55,6 +55,7 @@ class FrameReader:
         "_max_bytes",
         "_pool",
         "_start",
+        "_view",
     )
 
     def __init__(self, max_bytes: int, pool: BufferPool) -> None:
@@ -62,6 +63,7 @@ class FrameReader:
         self._pool = pool
         self._handed_out: bytearray | None = None
         self._buffer = bytearray(RECEIVE_BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
         self._start = self._end = 0
         self._frame: bytearray | None = None
         self._frame_size = self._frame_filled = 0
@@ -86,11 +88,12 @@ class FrameReader:
             return memoryview(self._frame)[self._frame_filled : self._frame_size]
         if self._start == self._end:
             self._start = self._end = 0
-        elif self._start:
+            return self._view
+        if self._start:
             rest = self._buffer[self._start : self._end]
             self._buffer[: len(rest)] = rest
             self._start, self._end = 0, len(rest)
-        return memoryview(self._buffer)[self._end :]
+        return self._view[self._end :]
 
     def _grow(self) -> None:
         assert self._frame is not None
@@ -127,7 +130,7 @@ class FrameReader:
         if available - 4 >= size:
             start = self._start + 4
             self._start = start + size
-            return memoryview(self._buffer)[start : self._start]
+            return self._view[start : self._start]
         if size + 4 > len(self._buffer):
             self._frame = self._pool.take(size)
             part = self._buffer[self._start + 4 : self._end]

@@ -35,6 +35,8 @@ FIXED = {
 }
 _WRITERS: dict[tuple[type[Message], int, bool], Writer] = {}
 _READERS: dict[tuple[type[Message], int, bool], Reader] = {}
+_MESSAGE_WRITERS: dict[tuple[type[Message], int], Writer] = {}
+_MESSAGE_READERS: dict[tuple[type[Message], int], Reader] = {}
 SIZES = {kind: struct.calcsize(">" + code) for kind, code in FIXED.items()} | {"uuid": 16}
 
 
@@ -50,7 +52,8 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int) -> list[Part]:
     """As `encode`, but not yet joined: `records` stay the objects they are."""
     parts: list[Part] = []
-    writer_for(type(message), version, is_flexible(type(message), version))(message, parts.append)
+    write = _MESSAGE_WRITERS.get((type(message), version)) or _message_writer(type(message), version)
+    write(message, parts.append)
     return parts
 
 
@@ -65,13 +68,23 @@ def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
 def decode_prefix(cls: type[M], data: bytes | memoryview, version: int, position: int = 0) -> tuple[M, int]:
     """The message that starts at `position`, and where it ends. Byte fields of type `records` are views of `data`."""
     view = data if isinstance(data, memoryview) else memoryview(data)
-    read = reader_for(cls, version, is_flexible(cls, version))
+    read = _MESSAGE_READERS.get((cls, version)) or _message_reader(cls, version)
     try:
         return read(view, position, len(view))
     except (struct.error, IndexError) as error:
         raise MalformedMessage(f"{cls.__name__} v{version} is cut short at {len(view)} bytes") from error
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"{cls.__name__} v{version} has a string that is not UTF-8") from error
+
+
+def _message_reader(cls: type[Message], version: int) -> Reader:
+    reader = _MESSAGE_READERS[cls, version] = reader_for(cls, version, is_flexible(cls, version))
+    return reader
+
+
+def _message_writer(cls: type[Message], version: int) -> Writer:
+    writer = _MESSAGE_WRITERS[cls, version] = writer_for(cls, version, is_flexible(cls, version))
+    return writer
 
 
 def is_flexible(cls: type[Message], version: int) -> bool:
@@ -99,6 +112,7 @@ def uvarint(value: int) -> bytes:
 
 
 _SMALL = [bytes((value,)) for value in range(128)]
+_new = object.__new__
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
@@ -157,10 +171,8 @@ def _checked(size: int, position: int, end: int) -> int:
     return size
 
 
-def _checked_count(count: int, smallest: int, position: int, end: int) -> int:
-    if count < -1 or count * smallest > end - position:
-        raise MalformedMessage(f"{count} elements do not fit into the {end - position} bytes that are left")
-    return count
+def _too_many(count: int, position: int, end: int) -> MalformedMessage:
+    return MalformedMessage(f"{count} elements do not fit into the {end - position} bytes that are left")
 
 
 def _skip_tags(view: memoryview, position: int, end: int, count: int) -> int:
@@ -356,10 +368,27 @@ def _compile_reader(cls: type[Message], version: int, flexible: bool) -> Reader:
     close_run()
     if flexible:
         _read_tags(source, tagged, version)
-    arguments = ", ".join(f"{field.name}=v_{field.name}" for field in (*plain, *tagged))
-    source.add(1, f"return {source.bind(cls)}({arguments}), p")
+    # Set field by field: a call of the class with names for its arguments costs more than all of this.
+    source.add(1, f"m = _new({source.bind(cls)})")
+    blank = cls()
+    for field in cls.FIELDS:
+        unset = _unset(source, getattr(blank, field.name))
+        if field in plain:
+            source.add(1, f"m.{field.name} = v_{field.name}")
+        elif field in tagged:
+            source.add(1, f"m.{field.name} = {unset} if v_{field.name} is None else v_{field.name}")
+        else:
+            source.add(1, f"m.{field.name} = {unset}")
+    source.add(1, "return m, p")
     reader: Reader = source.build("def function(b, p, end):")
     return reader
+
+
+def _unset(source: _Source, value: Any) -> str:
+    """The value of a field that is not on the wire; lists and structs are new ones each time."""
+    if isinstance(value, list):
+        return "[]"
+    return f"{source.bind(type(value))}()" if isinstance(value, Message) else source.bind(value)
 
 
 def _read_field(source: _Source, depth: int, field: Field, version: int, flexible: bool) -> None:
@@ -415,7 +444,7 @@ def _read_array(
 ) -> None:
     _read_length(source, depth, "_INT32", flexible)
     smallest = smallest_size(field, version, flexible)
-    source.add(depth, f"_checked_count(n, {smallest}, p, end)")
+    source.add(depth, f"if n < -1 or n * {smallest} > end - p: raise _too_many(n, p, end)")
     source.add(depth, "if n < 0:")
     source.add(depth + 1, f"{target} = None" if nullable else f"raise _null({field.name!r})")
     source.add(depth, "else:")

@@ -91,7 +91,7 @@ def test_what_is_said_to_be_honoured_is_used_somewhere() -> None:
     through_topics = {
         synonym.name
         for name, synonyms in TOPIC_SYNONYMS.items()
-        if name.replace(".", "_") in LogConfig._fields
+        if name.replace(".", "_") in LogConfig.__dataclass_fields__
         for synonym in synonyms
     }
     unused = [

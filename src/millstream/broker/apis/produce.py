@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.apis.registry import api
 from millstream.broker.topics import is_internal
-from millstream.log.append import AppendOrigin, RecordValidationError
-from millstream.log.partition_log import AppendInfo, PartitionLog
+from millstream.log.append import RecordValidationError
 from millstream.wire.batches import HEADER_SIZE, BatchHeader, parse_header
 from millstream.wire.compression import Compression
 from millstream.wire.errors import ErrorCode, KafkaError
@@ -37,6 +36,8 @@ from millstream.wire.messages.produce import (
 if TYPE_CHECKING:
     from millstream.broker.broker import Broker
     from millstream.broker.context import RequestContext
+    from millstream.broker.topics import Topic
+    from millstream.log.partition_log import PartitionLog
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_OF_TRANSACTIONS_V2 = 12
@@ -69,16 +70,16 @@ class _Attempt:
         self.refused = None if request.acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
 
     def topic(self, data: TopicProduceData) -> TopicProduceResponse:
-        name: str | None = data.name
-        if self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            name = self.broker.topics.topic_name(data.topic_id)
+        topics = self.broker.topics
+        by_id = self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        topic = topics.get_by_id(data.topic_id) if by_id else topics.get(data.name)
         return TopicProduceResponse(
             name=data.name,
             topic_id=data.topic_id,
-            partition_responses=[self.partition(name, item) for item in data.partition_data],
+            partition_responses=[self.partition(topic, item) for item in data.partition_data],
         )
 
-    def partition(self, topic: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+    def partition(self, topic: Topic | None, data: PartitionProduceData) -> PartitionProduceResponse:
         try:
             return self._append(topic, data)
         except RecordValidationError as error:
@@ -99,35 +100,39 @@ class _Attempt:
                 index=data.index, error_code=error.code, base_offset=-1, error_message=error.message or None
             )
 
-    def _append(self, topic: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+    def _append(self, topic: Topic | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        version = self.context.api_version
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = self.broker.topics.partition(topic, data.index)
-        if partition is None:
+            by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        index = data.index
+        if not 0 <= index < len(topic.partitions):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = topic.partitions[index]
         records = data.records if isinstance(data.records, memoryview) else memoryview(b"")
         self.bytes += len(records)
         header = parse_header(records) if len(records) >= HEADER_SIZE else None
-        if header is not None:
-            self._check_codec(header)
+        if version < FIRST_VERSION_WITH_ZSTD and header is not None and header.compression is Compression.ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 of Produce")
         if self.refused is not None:
             raise KafkaError(self.refused)
-        if is_internal(topic) and self.context.client_id != ADMIN_CLIENT_ID:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is an internal topic")
-        transactional = header is not None and header.is_transactional
-        if header is not None and transactional:
-            self._join_transaction(topic, data.index, header)
-        info = partition.log.append(
-            records,
-            origin=AppendOrigin.CLIENT,
-            leader_epoch=partition.leader_epoch,
-            supports_epoch_bump=transactional and self.context.api_version >= FIRST_VERSION_OF_TRANSACTIONS_V2,
+        if is_internal(topic.name) and self.context.client_id != ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is an internal topic")
+        epoch_bump = False
+        if header is not None and header.is_transactional:
+            self._join_transaction(topic.name, index, header)
+            epoch_bump = version >= FIRST_VERSION_OF_TRANSACTIONS_V2
+        log = partition.log
+        info = log.append(records, leader_epoch=partition.leader_epoch, supports_epoch_bump=epoch_bump, header=header)
+        response = PartitionProduceResponse(
+            index=index,
+            base_offset=info.base_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
         )
-        return self._appended(partition.log, data.index, info)
-
-    def _check_codec(self, header: BatchHeader) -> None:
-        if header.compression is Compression.ZSTD and self.context.api_version < FIRST_VERSION_WITH_ZSTD:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 of Produce")
+        if info.flush_needed:
+            self.flushes.append((log, response))
+        return response
 
     def _join_transaction(self, topic: str, index: int, header: BatchHeader) -> None:
         transactional_id = self.request.transactional_id
@@ -140,17 +145,6 @@ class _Attempt:
             (topic, index),
             self.context.api_version,
         )
-
-    def _appended(self, log: PartitionLog, index: int, info: AppendInfo) -> PartitionProduceResponse:
-        response = PartitionProduceResponse(
-            index=index,
-            base_offset=info.base_offset,
-            log_append_time_ms=info.log_append_time,
-            log_start_offset=info.log_start_offset,
-        )
-        if info.flush_needed:
-            self.flushes.append((log, response))
-        return response
 
     async def flushed(self, response: ProduceResponse) -> ProduceResponse | None:
         """Waits for the group commit; a partition whose fsync failed is answered with the storage error."""
