@@ -8,8 +8,11 @@ exit code 1 (2 if a setting or option is wrong), and nothing has been started or
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 DEFAULT_METRICS_PORT = 9644
+GARBAGE_THRESHOLD = 20_000
 
 
 app = command_app("Run the log server in the foreground.")
@@ -102,6 +106,8 @@ async def _serve(
             await server.start_metrics(*metrics_at, fall_back=fall_back)
             log.info("metrics", url=f"http://{server.metrics_endpoint.address}/metrics")
         log.info("started", data=str(folder), cluster_id=server.broker.cluster_id)
+        gc.freeze()  # what a start has made stays: the collector need not look at it again,
+        gc.set_threshold(GARBAGE_THRESHOLD)  # and a response of a thousand partitions is no reason to look at all
         print(f"listening on {server.address}", flush=True)
         await server.run()
     finally:
@@ -110,7 +116,10 @@ async def _serve(
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where there is one."""
+    """On uvloop where there is one, with as many open files as the system allows."""
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS has a limit of its own below its hard one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
     try:
         import uvloop
     except ImportError:

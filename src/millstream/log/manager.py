@@ -25,7 +25,7 @@ from millstream.log.config import LogConfig
 from millstream.log.context import LogContext
 from millstream.log.filesystem import DiskFileSystem, FileSystem
 from millstream.log.flush import GroupCommit, InlineWorker, Worker
-from millstream.log.open_files import DEFAULT_LIMIT, OpenFiles
+from millstream.log.open_files import OpenFiles
 from millstream.log.partition_log import PartitionLog
 from millstream.log.producer_state import DEFAULT_EXPIRATION_MS
 from millstream.log.recovery import recover_log
@@ -50,7 +50,7 @@ class LogManager:
         clock: Clock | None = None,
         worker: Worker | None = None,
         producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
-        max_open_files: int = DEFAULT_LIMIT,
+        max_open_files: int | None = None,
         sync: bool = True,
     ) -> None:
         """`worker` runs fsyncs; without `sync` (a folder that is thrown away) nothing waits for the disk."""

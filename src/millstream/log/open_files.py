@@ -4,19 +4,27 @@ Thousands of partitions would otherwise need thousands of descriptors. A file th
 slice refers to it; whoever needs it again opens it again. A log that was never touched has nothing open.
 """
 
+import resource
 from collections import OrderedDict
 
 from millstream.log.filesystem import File, FileSystem
 
-DEFAULT_LIMIT = 512
+FEWEST, MOST = 512, 8192
+
+
+def affordable() -> int:
+    """Half of what the process may have open, within bounds: the rest is for sockets."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if allowed == resource.RLIM_INFINITY else min(max(allowed // 2, FEWEST), MOST)
 
 
 class OpenFiles:
     """Files by path."""
 
-    def __init__(self, file_system: FileSystem, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, file_system: FileSystem, limit: int | None = None) -> None:
+        """At most `limit` files; without it as many as are affordable."""
         self.file_system = file_system
-        self._limit = limit
+        self._limit = affordable() if limit is None else limit
         self._files: OrderedDict[str, File] = OrderedDict()
 
     def __len__(self) -> int:

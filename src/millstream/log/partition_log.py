@@ -402,7 +402,7 @@ class PartitionLog:
         file, position, length, incomplete = None, 0, 0, False
         aborted: list[tuple[int, int]] | None = [] if committed else None
         try:
-            found = reader.find(offset) if offset < upper else None
+            found = reader.find(offset) if offset < upper and (max_bytes > 0 or min_one_message) else None
             if found is not None:
                 segment, position = found
                 available = reader.end_position(segment, upper, end_offset) - position

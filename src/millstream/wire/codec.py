@@ -148,8 +148,12 @@ def _write_bytes(value: Any, write: Callable[[Part], None]) -> None:
     _write_payload(value, write, _INT32.pack)
 
 
+def _compact_length(size: int) -> bytes:
+    return uvarint(size + 1)
+
+
 def _write_compact_bytes(value: Any, write: Callable[[Part], None]) -> None:
-    _write_payload(value, write, lambda size: uvarint(size + 1))
+    _write_payload(value, write, _compact_length)
 
 
 def _write_payload(value: Any, write: Callable[[Part], None], length: Callable[[int], bytes]) -> None:
@@ -308,9 +312,14 @@ def _write_tags(source: _Source, fields: list[Field], version: int) -> None:
     if not fields:
         source.add(1, "w(b'\\x00')")
         return
+    fields = sorted(fields, key=lambda field: field.tag)
+    conditions = [_differs_from_default(source, field) for field in fields]
+    source.add(1, f"if not ({' or '.join(conditions)}):")
+    source.add(2, "w(b'\\x00')")
+    source.add(2, "return None")
     source.add(1, "tags = []")
-    for field in sorted(fields, key=lambda field: field.tag):
-        source.add(1, f"if {_differs_from_default(source, field)}:")
+    for field, condition in zip(fields, conditions, strict=True):
+        source.add(1, f"if {condition}:")
         source.add(2, f"tags.append(({field.tag}, {source.bind(_tag_writer(field, version))}(m.{field.name})))")
     source.add(1, "w(uvarint(len(tags)))")
     source.add(1, "for tag, raw in tags: w(uvarint(tag) + uvarint(len(raw)) + raw)")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.broker.apis.registry import api
 from millstream.broker.fetch_sessions import FetchSession, Key, requested
@@ -82,6 +82,7 @@ class _Attempt:
         self.session = session
         self.by_id = by_id
         self.isolation = Isolation(request.isolation_level)
+        self.committed = self.isolation is Isolation.READ_COMMITTED
         self.max_bytes = min(
             request.max_bytes,
             broker.fetch_max_bytes,
@@ -90,6 +91,8 @@ class _Attempt:
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.available = 0
         """Bytes to be had from all partitions while waiting."""
+        self.size = 0
+        """Bytes of records in the answers."""
         self.answers: dict[Key, PartitionData] = {}
         self.sources: list[tuple[Key, FetchPartition, Partition]] = []
         self.is_replica = request.replica_id >= 0 or (
@@ -117,30 +120,21 @@ class _Attempt:
 
     def read(self) -> bool:
         """Reads every partition; whether the response is complete, so that there is nothing to wait for."""
-        room = self.max_bytes
-        found = 0
-        whole_batch = True
+        self.size = 0
         complete = not self.sources
         for key, item, partition in self.sources:
-            answer = self._read_partition(item, partition, room, whole_batch)
-            self.answers[key] = answer
-            size = sum(map(len, answer.records)) if isinstance(answer.records, list) else 0
-            if size:
-                whole_batch = False
-                room = max(0, room - size)
-                found += size
-            if answer.error_code != ErrorCode.NONE or answer.diverging_epoch is not None:
+            self.answers[key] = answer = self._read_partition(item, partition)
+            if answer.error_code or answer.diverging_epoch is not None:
                 complete = True
-        return complete or found >= self.min_bytes
+        return complete or self.size >= self.min_bytes
 
-    def _read_partition(
-        self, item: FetchPartition, partition: Partition, room: int, whole_batch: bool
-    ) -> PartitionData:
+    def _read_partition(self, item: FetchPartition, partition: Partition) -> PartitionData:
         try:
-            partition.check_leader_epoch(item.current_leader_epoch)
-            diverging = _diverging(item, partition)
+            if item.current_leader_epoch != partition.leader_epoch:
+                partition.check_leader_epoch(item.current_leader_epoch)
+            log = partition.log
+            diverging = _diverging(item, log) if item.last_fetched_epoch >= 0 else None
             if diverging is not None:
-                log = partition.log
                 return PartitionData(
                     partition_index=item.partition,
                     high_watermark=log.high_watermark,
@@ -149,15 +143,24 @@ class _Attempt:
                     diverging_epoch=diverging,
                     records=b"",
                 )
-            limit = min(item.partition_max_bytes, room)
-            read = partition.log.read(item.fetch_offset, limit, isolation=self.isolation, min_one_message=whole_batch)
+            room = max(0, self.max_bytes - self.size)
+            read = log.read(
+                item.fetch_offset,
+                min(item.partition_max_bytes, room),
+                isolation=self.isolation,
+                min_one_message=self.size == 0,
+            )
         except KafkaError as error:
             return self._refused(item.partition, partition, error.code)
-        aborted = None
-        if self.isolation is Isolation.READ_COMMITTED:
+        records: list[Any] | bytes = b""
+        if read.length and not read.first_entry_incomplete:
+            records = [read]
+            self.size += read.length
+        aborted: list[AbortedTransaction] | None = [] if self.committed else None
+        if read.aborted:
             aborted = [
                 AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in read.aborted or ()
+                for producer_id, first_offset in read.aborted
             ]
         return PartitionData(
             partition_index=item.partition,
@@ -165,7 +168,7 @@ class _Attempt:
             last_stable_offset=read.last_stable_offset,
             log_start_offset=read.log_start_offset,
             aborted_transactions=aborted,
-            records=[read] if read.length and not read.first_entry_incomplete else b"",
+            records=records,
         )
 
     def _refused(self, index: int, partition: Partition, code: ErrorCode) -> PartitionData:
@@ -219,10 +222,7 @@ class _Attempt:
         return self.respond()
 
     def respond(self) -> FetchResponse:
-        size = sum(
-            sum(map(len, answer.records)) for answer in self.answers.values() if isinstance(answer.records, list)
-        )
-        throttle_ms = self.broker.quotas.throttle_fetch(self.context, size)
+        throttle_ms = self.broker.quotas.throttle_fetch(self.context, self.size)
         if throttle_ms > 0:
             session_id = self.session.session_id if self.session else 0
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)
@@ -260,10 +260,8 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
     )
 
 
-def _diverging(item: FetchPartition, partition: Partition) -> EpochEndOffset | None:
-    if item.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = partition.log.end_offset_for_epoch(item.last_fetched_epoch)
+def _diverging(item: FetchPartition, log: PartitionLog) -> EpochEndOffset | None:
+    epoch, end_offset = log.end_offset_for_epoch(item.last_fetched_epoch)
     if epoch == -1 or end_offset == -1:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "the epoch of the last fetched record is not known here")
     if epoch < item.last_fetched_epoch or end_offset < item.fetch_offset:
@@ -274,14 +272,15 @@ def _diverging(item: FetchPartition, partition: Partition) -> EpochEndOffset | N
 def _by_topic(answers: dict[Key, PartitionData]) -> list[FetchableTopicResponse]:
     topics: list[FetchableTopicResponse] = []
     last: str | bytes | None = None
+    partitions: list[PartitionData] = []
     for (topic, _), answer in answers.items():
         if topic != last:
-            named = (
-                FetchableTopicResponse(topic_id=topic)
+            partitions = []
+            topics.append(
+                FetchableTopicResponse(topic_id=topic, partitions=partitions)
                 if isinstance(topic, bytes)
-                else FetchableTopicResponse(topic=topic)
+                else FetchableTopicResponse(topic=topic, partitions=partitions)
             )
-            topics.append(named)
             last = topic
-        topics[-1].partitions.append(answer)
+        partitions.append(answer)
     return topics
