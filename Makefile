@@ -12,7 +12,7 @@ VENV_STAMP := $(VENV)/.installed
 SYSTEM_STAMP := $(STAMPS)/system-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv system jars check test test-millstream test-apache-kafka demo bench format clean
+.PHONY: help setup venv system jars check test test-millstream test-apache-kafka demo bench bench-peers format clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -57,6 +57,12 @@ demo: venv  ## See it at work: clicks made, saved by two groups in two stores, a
 # A quick look must not replace the page of the docs.
 bench: jars  ## Millstream beside Apache Kafka, in about 20 minutes; ARGS=--quick for 3
 	$(BIN)/python -m bench $(or $(ARGS),--page docs/performance.md)
+
+# Without link-time optimisation, which would take three times as long.
+bench-peers:  ## Build the server in Rust that the benchmark can be run beside, in about 8 minutes; needs cargo
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR=$(MILLSTREAM_CACHE)/bench/target \
+		cargo install --locked --no-default-features --features dynostore --root $(MILLSTREAM_CACHE)/bench/tansu-0.6.0 tansu@0.6.0
+	rm -rf $(MILLSTREAM_CACHE)/bench/target
 
 format: venv  ## Format the code
 	$(BIN)/ruff format .

@@ -165,7 +165,7 @@ def produce(
     wanted = before + producers + rounds * producers * len(chunk)
     found = count(bootstrap, topic, partitions)
     if found != wanted:
-        raise Failed(f"{wanted} records were acknowledged, the log has {found}")
+        raise Failed(f"{wanted} records were acknowledged, the end offsets say {found}")
     return seconds * records / (rounds * producers * len(chunk))
 
 

@@ -1,8 +1,8 @@
-"""More servers that speak Kafka's protocol: franz-go's kfake, in Go, and Nisshi, once called Tansu, in Rust.
+"""More servers that speak Kafka's protocol: franz-go's kfake, in Go, and Tansu, in Rust.
 
 They are built from the source in their languages' registries into `bench` in the cache folder (`MILLSTREAM_CACHE`, or
-`.cache` at the root of the repository): kfake in half a minute when it is first started, Nisshi by hand, since half an
-hour on two busy cores was not enough. Where one cannot be had, `is_available` says why.
+`.cache` at the root of the repository): kfake in half a minute when it is first started, Tansu by `make bench-peers`.
+Where one cannot be had, `is_available` says why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.systems import SETTINGS, System
+from bench.systems import System
 from millstream.jvm.maven import CACHE_VARIABLE
 
 _KFAKE = Path(__file__).resolve().parent / "kfake"
@@ -90,36 +90,27 @@ class Kfake(Peer):
 
 
 class Tansu(Peer):
-    """Nisshi, which was Tansu until version 0.6: a broker without state, before a storage engine.
+    """A broker without state before a storage engine, which is memory here, its default.
 
-    The engine is memory, its default; the one for production is PostgreSQL. To build it into the cache folder:
-
-        cargo install --locked --no-default-features --features dynostore,libsql --root CACHE/bench/nisshi-0.8.1 \\
-            nisshi@0.8.1
+    `make bench-peers` builds it. Its successor, Nisshi, wants a newer Rust than most machines have.
     """
 
-    name = "Nisshi (Tansu)"
+    name = "Tansu"
     color = "#d62728"
     durable = False
-    version = "0.8.1"
+    version = "0.6.0"
 
     @classmethod
     def binary(cls) -> Path:
-        return _cache() / f"nisshi-{cls.version}" / "bin" / "nisshi"
+        return _cache() / f"tansu-{cls.version}" / "bin" / "tansu"
 
     @classmethod
     def is_available(cls) -> str | None:
-        if cls.binary().exists():
-            return None
-        return "it is not built, which takes Rust 1.96 and, on two busy cores, more than half an hour"
+        return None if cls.binary().exists() else "it is not built; `make bench-peers` does that in about 8 minutes"
 
     def command(self) -> Sequence[str]:
         url = f"tcp://{self.bootstrap}"
-        return [
-            str(self.binary()), "broker", "--listener-url", url, "--advertised-listener-url", url,
-            "--storage-engine", "memory://nisshi/",
-            "--group-initial-rebalance-delay", f"{SETTINGS['group.initial.rebalance.delay.ms']}ms",
-        ]  # fmt: skip
+        return [str(self.binary()), "broker", "--listener-url", url, "--advertised-listener-url", url, "--silent"]
 
 
 PEERS: tuple[type[Peer], ...] = (Kfake, Tansu)

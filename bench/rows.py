@@ -290,7 +290,7 @@ class RawRequests(Row):
         if system.speaks_kafka:
             found = loads.count(system.bootstrap, topic)
             if found != requests * self.records:
-                raise loads.Failed(f"{requests * self.records} records were acknowledged, the log has {found}")
+                raise loads.Failed(f"{requests * self.records} records were acknowledged, the end offsets say {found}")
         return Measured({"throughput": requests / seconds}, requests * self.records * self.size)
 
 

@@ -1,11 +1,12 @@
 """A bounded number of open files."""
 
+import resource
 from pathlib import Path
 
 import pytest
 
 from millstream.log.filesystem import DiskFileSystem
-from millstream.log.open_files import OpenFiles
+from millstream.log.open_files import FEWEST, MOST, OpenFiles, affordable
 
 
 @pytest.fixture
@@ -46,3 +47,13 @@ def test_names_change(paths: list[str], tmp_path: Path) -> None:
     assert files.get(paths[1]) is not first
     files.forget_under(str(tmp_path))
     assert len(files) == 0
+
+
+@pytest.mark.parametrize(
+    ("allowed", "files"), [(100, FEWEST), (4096, 2048), (1 << 20, MOST), (resource.RLIM_INFINITY, MOST)]
+)
+def test_half_of_what_the_process_may_open_is_affordable(
+    allowed: int, files: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, resource.RLIM_INFINITY))
+    assert affordable() == files

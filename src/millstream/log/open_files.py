@@ -9,7 +9,7 @@ from collections import OrderedDict
 
 from millstream.log.filesystem import File, FileSystem
 
-FEWEST, MOST = 512, 8192
+FEWEST, MOST = 64, 8192
 
 
 def affordable() -> int:
