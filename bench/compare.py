@@ -62,10 +62,12 @@ def compare(rows: Sequence[Row], systems: Sequence[System], must: set[str], scal
         found = _measure(row, asked, must, scale, failures)
         if failures:
             outcome.failures[row.name] = failures
-        series = _series(row, found)
+        series = _series(row, found) if found else []
         outcome.series.extend(series)
         for line in series:
             say("    " + _line(line))
+        for name, why in failures.items():
+            say(f"    {name} cannot: {why}")
     return outcome
 
 

@@ -13,6 +13,7 @@ from millstream.log.filesystem import DiskFileSystem
 from millstream.server.file_sender import FileSender
 
 DATA = os.urandom(4 << 20)
+SMALL_BUFFER = 1 << 16
 
 
 @pytest.fixture
@@ -28,7 +29,11 @@ class Pair:
     """A sender and its peer."""
 
     def __init__(self) -> None:
-        self.here, self.peer = socket.socketpair()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.peer = socket.create_connection(listener.getsockname())
+            self.here, _ = listener.accept()
+        self.here.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+        self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
         self.here.setblocking(False)
         self.peer.setblocking(False)
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -4,6 +4,9 @@ The transport owns the socket and would copy every byte twice. The sender has a 
 socket and uses it only while the transport has nothing to write, so nothing is ever out of order. What the peer does
 not take at once follows when it takes more; meanwhile the connection is busy and writes nothing else. A transport that
 changes the bytes on their way (TLS) cannot have one.
+
+While it sends, the socket is corked where the system can do that: the kernel hands a file over in pieces of 64 kB, and
+would wake the peer for a few bytes at the end of each, and once more for what follows the last file.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 
 SMALLEST = 32 * 1024
 """Bytes of files from which on it is worth it."""
-_MORE = getattr(socket, "MSG_MORE", 0)
+_CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
 class FileSender:
@@ -37,7 +40,9 @@ class FileSender:
     def send(self, parts: Sequence[Any]) -> bool:
         """Whether all has left; otherwise `done` will be called. OSError if the connection is broken."""
         self._parts.extend(parts)
+        self._cork(True)
         if self._advance():
+            self._cork(False)
             return True
         self.is_waiting = True
         self._loop.add_writer(self._socket.fileno(), self._go_on)
@@ -48,6 +53,10 @@ class FileSender:
         self._parts.clear()
         self._socket.close()
 
+    def _cork(self, on: bool) -> None:
+        if _CORK is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, on)
+
     def _advance(self) -> bool:
         parts = self._parts
         while parts:
@@ -55,8 +64,7 @@ class FileSender:
             left = len(part) - self._sent
             try:
                 if isinstance(part, bytes | bytearray | memoryview):
-                    more = _MORE if len(parts) > 1 else 0
-                    count = self._socket.send(memoryview(part)[self._sent :], more)
+                    count = self._socket.send(memoryview(part)[self._sent :])
                 elif left:
                     position = part.position + self._sent
                     count = os.sendfile(self._socket.fileno(), part.file.fileno(), position, left)
@@ -77,6 +85,7 @@ class FileSender:
         try:
             if not self._advance():
                 return
+            self._cork(False)
         except OSError:
             self._stop_waiting()
             self._done(False)
