@@ -79,7 +79,7 @@ def _measure(
     for system in systems:
         with _excused(system, must, failures):
             prepared[system.name] = row.prepare(system, scale)
-    warm_up = 0 if row.is_of_its_own else scale.warm_up
+    warm_up = 0 if row.is_of_its_own else min(row.warm_up, scale.rounds - 1)
     for number in range(warm_up + scale.rounds):
         for system in systems:
             if system.name not in failures:

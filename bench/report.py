@@ -110,12 +110,12 @@ PAGE = """# How fast it is
 Written by `make bench` on {date}, commit {commit}. {machine}.
 {versions}.
 
-Each row ran {rounds} times for each server, in turns, after one round that does not count. The ratio is the median of
-the rounds' ratios, Millstream / Apache Kafka; behind it the smallest and the largest. Both servers have their default
-settings (Apache Kafka: heap of 1 GB and the Java options of its own start script; both: no delay for the first
-rebalance of a group, and deleted topics go at once). The clients are the same for both, on native code. Server CPU is
-what the server's process used for a gigabyte of records. [bench/README.md](../bench/README.md) says what each row does
-and how to run it.
+Each row ran {rounds} times for each server, in turns, after one round (on Spark four) that does not count. The ratio is
+the median of the rounds' ratios, Millstream / Apache Kafka; behind it the smallest and the largest. Both servers have
+their default settings (Apache Kafka: heap of 1 GB and the Java options of its own start script; both: no delay for the
+first rebalance of a group, and deleted topics go at once). The clients are the same for both, on native code. Server
+CPU is what the server's process used for a gigabyte of records. [bench/README.md](../bench/README.md) says what each
+row does and how to run it.
 
 **{met} of {count} goals are met.** {missed}
 

@@ -46,8 +46,6 @@ class Scale(NamedTuple):
 
     share: float
     rounds: int
-    warm_up: int
-    """Rounds that do not count."""
     largest_log: int
     """Bytes of the log for the restart."""
 
@@ -58,9 +56,9 @@ class Scale(NamedTuple):
         return max(0.5, wanted * min(1.0, self.share * 2))
 
 
-FULL = Scale(1.0, 5, 1, 5_000 * MB)
-QUICK = Scale(0.1, 2, 1, 500 * MB)
-TINY = Scale(0.002, 1, 0, 4 * MB)
+FULL = Scale(1.0, 5, 5_000 * MB)
+QUICK = Scale(0.1, 2, 500 * MB)
+TINY = Scale(0.002, 1, 4 * MB)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,9 @@ class Row(ABC):
     for_peers: ClassVar[bool] = True
     """Whether other servers than the two can be asked."""
     is_of_its_own: ClassVar[bool] = False
-    """Whether it starts servers itself, so that nobody's CPU and memory are to be watched."""
+    """Whether it starts servers itself, so that nobody's CPU and memory are to be watched, and nobody gets warm."""
+    warm_up: ClassVar[int] = 1
+    """Rounds that do not count."""
 
     def prepare(self, system: System, scale: Scale) -> Any:
         """What the rounds share; handed to `measure` and `clean_up`."""

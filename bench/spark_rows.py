@@ -35,6 +35,7 @@ class _SparkRow(Row):
     records: int
     figures: ClassVar[dict[str, Figure]] = THROUGHPUT
     for_peers: ClassVar[bool] = False
+    warm_up: ClassVar[int] = 4  # Spark itself gets faster from round to round, whoever it reads from
 
     def prepare(self, system: System, scale: Scale) -> Any:
         _session()

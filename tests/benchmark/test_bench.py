@@ -62,6 +62,7 @@ def test_a_peer_that_cannot_is_a_sentence_and_one_of_the_two_that_cannot_is_an_e
     try:
         found = compare([_Broken("broken")], [system], set(), TINY, lambda _: None)
         assert found.failures == {"broken": {"plain loop": "not today"}}
+        assert found.series == []
         with pytest.raises(RuntimeError, match="not today"):
             compare([_Broken("broken")], [system], {"plain loop"}, TINY, lambda _: None)
     finally:

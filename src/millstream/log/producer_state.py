@@ -128,12 +128,15 @@ class ProducerState:
         """May this batch be appended at `offset`? Returns the batch it is a duplicate of, if it is one."""
         entry = self.entries.get(header.producer_id)
         epoch = header.producer_epoch
+        transactional = header.is_transactional
         if client and entry is not None and entry.epoch == epoch:
-            first, last = header.base_sequence, header.last_sequence
+            first = header.base_sequence
+            if first == entry.last_sequence + 1 and not transactional and entry.txn_first_offset == NO_TRANSACTION:
+                return None  # the next one, as nearly always
+            last = header.last_sequence
             for batch in entry.batches:
                 if batch.first_sequence == first and batch.last_sequence == last:
                     return batch
-        transactional = header.is_transactional
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
