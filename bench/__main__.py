@@ -8,12 +8,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench import charts, report
-from bench.compare import Series, compare
+from bench.compare import compare
 from bench.growth import grow
 from bench.limit import PlainLoop
 from bench.peers import PEERS
@@ -41,21 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.rounds:
         scale = scale._replace(rounds=given.rounds)
     begin = time.monotonic()
-    results = run(rows, scale, peers=not given.no_peers, growth=not given.no_growth)
+    results = run(rows, scale, growth=not given.no_growth)
     _write(results, given.out, given.page)
+    if not given.no_peers:
+        results = with_peers(results, rows, scale)
+        _write(results, given.out, given.page)
     met, count = results.goals
     print(f"{met} of {count} goals are met; {(time.monotonic() - begin) / 60:.1f} minutes; results in {given.out}")
     return 0
 
 
-def run(rows: Sequence[Row], scale: Scale, *, peers: bool = True, growth: bool = True) -> Results:
-    """Everything is started here and stopped here; the data goes with it."""
-    folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
-    missing: dict[str, str] = {}
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+def run(rows: Sequence[Row], scale: Scale, *, growth: bool = True) -> Results:
+    """The two. Everything is started here and stopped here; the data goes with it."""
+    with _folder() as folder, ExitStack() as stack:
         two: list[System] = [Millstream(folder / "millstream"), ApacheKafka(folder / "apache-kafka")]
-        versions = {ONE: __version__, OTHER: KAFKA_VERSION}
         for system in two:
             stack.callback(system.kill)
             _say(f"starting {system.name}")
@@ -63,51 +62,51 @@ def run(rows: Sequence[Row], scale: Scale, *, peers: bool = True, growth: bool =
         outcome = compare(rows, two, {ONE, OTHER}, scale, _say)
         report.check(outcome, (ONE, OTHER), scale.rounds)
         curves = grow(two, scale, _say) if growth else {}
-        for system in two:
-            system.stop()
-        if peers:
-            _add_peers(rows, folder, scale, outcome.series, outcome.failures, missing, versions)
+    versions = {ONE: __version__, OTHER: KAFKA_VERSION}
     return Results(
         report.today(), report.commit(), report.machine(), scale.rounds, versions, outcome.series, outcome.failures,
-        missing, curves,
+        {}, curves,
     )  # fmt: skip
 
 
-def _add_peers(
-    rows: Sequence[Row],
-    folder: Path,
-    scale: Scale,
-    series: list[Series],
-    failures: dict[str, dict[str, str]],
-    missing: dict[str, str],
-    versions: dict[str, str],
-) -> None:
-    """One after the other, and after the two, whose figures they must not disturb."""
-    known = {(line.row, line.figure): line for line in series}
+def with_peers(results: Results, rows: Sequence[Row], scale: Scale) -> Results:
+    """The same with the others beside them: one after the other, and after the two, whom they must not disturb."""
+    known = {(line.row, line.figure): line for line in results.series}
+    failures = {row: dict(systems) for row, systems in results.failures.items()}
+    versions, missing = dict(results.versions), dict(results.missing)
     others: tuple[type[System], ...] = (*PEERS, PlainLoop)
     for peer in others:
         reason = peer.is_available()
         if reason is not None:
             missing[peer.name] = reason
             continue
-        system = peer(folder / peer.__name__.lower())
-        _say(f"starting {system.name}")
-        try:
-            system.start()
-        except (OSError, RuntimeError) as error:
-            system.kill()
-            missing[peer.name] = str(error)
-            continue
-        try:
-            asked = [row for row in rows if row.for_peers and (system.speaks_kafka or isinstance(row, RawRequests))]
-            found = compare(asked, [system], set(), scale._replace(rounds=min(3, scale.rounds)), _say)
-        finally:
-            system.kill()
+        with _folder() as folder:
+            system = peer(folder)
+            _say(f"starting {system.name}")
+            try:
+                system.start()
+                asked = [row for row in rows if row.for_peers and (system.speaks_kafka or isinstance(row, RawRequests))]
+                found = compare(asked, [system], set(), scale._replace(rounds=min(3, scale.rounds)), _say)
+            except (OSError, RuntimeError) as error:
+                missing[peer.name] = str(error)
+                continue
+            finally:
+                system.kill()
         versions[system.name] = peer.version
         for line in found.series:
             known[line.row, line.figure].values.update(line.values)
         for row, why in found.failures.items():
             failures.setdefault(row, {}).update(why)
+    return results._replace(series=list(known.values()), failures=failures, versions=versions, missing=missing)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(results: Results, out: Path, page: Path | None) -> None:

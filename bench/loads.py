@@ -310,8 +310,7 @@ def _take_all(clients: Sequence[Consumer], wanted: Sequence[int]) -> float:
 
     _in_threads([partial(run, client, count) for client, count in zip(clients, wanted, strict=True) if count])
     end = time.perf_counter()
-    for client in clients:
-        client.close()
+    _in_threads([client.close for client in clients])
     return end - min(firsts)
 
 
@@ -394,8 +393,7 @@ def join(bootstrap: str, topic: str, *, members: int) -> float:
             raise Failed(f"{len(waiting)} of {members} members have no partition after {PATIENCE:.0f} s")
         time.sleep(0.005)
     seconds = time.perf_counter() - begin
-    for client in clients:
-        client.close()
+    _in_threads([client.close for client in clients])
     return seconds
 
 
@@ -408,7 +406,7 @@ def first_record(bootstrap: str) -> None:
 
 
 def _in_threads(works: Sequence[Callable[[], None]]) -> None:
-    """All at once; the first failure is the caller's."""
+    """All at once; the first failure is the caller's, and so is one that does not end: clients may hang for ever."""
     failures: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:
@@ -417,10 +415,14 @@ def _in_threads(works: Sequence[Callable[[], None]]) -> None:
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+    deadline = time.monotonic() + 2 * PATIENCE
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, deadline - time.monotonic()))
     if failures:
         raise failures[0]
+    late = sum(thread.is_alive() for thread in threads)
+    if late:
+        raise Failed(f"{late} of {len(threads)} clients are still busy after {2 * PATIENCE:.0f} s")

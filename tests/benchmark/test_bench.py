@@ -19,7 +19,7 @@ ONE_OF_EACH_KIND = tuple({type(row): row for row in ROWS if not isinstance(row, 
 
 @pytest.mark.timeout(600)
 def test_every_kind_of_row_runs_on_both(tmp_path: Path) -> None:
-    results = run(ONE_OF_EACH_KIND, TINY, peers=False)
+    results = run(ONE_OF_EACH_KIND, TINY)
     assert {line.row for line in results.series} == {row.name for row in ONE_OF_EACH_KIND}
     for line in results.series:
         assert set(line.values) == {ONE, OTHER}
