@@ -56,7 +56,7 @@ def run(rows: Sequence[Row], scale: Scale, *, growth: bool = True) -> Results:
     with _folder() as folder, ExitStack() as stack:
         two: list[System] = [Millstream(folder / "millstream"), ApacheKafka(folder / "apache-kafka")]
         for system in two:
-            stack.callback(system.kill)
+            stack.callback(system.stop)
             _say(f"starting {system.name}")
             system.start()
         outcome = compare(rows, two, {ONE, OTHER}, scale, _say)

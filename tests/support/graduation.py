@@ -15,6 +15,7 @@ from kafka import TopicPartition as AdminPartition
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 
+from example_kit.background import in_background
 from support.raw import RawClient
 
 MOMENT = int(time.time() * 1000) - 3_600_000
@@ -241,22 +242,16 @@ def member(address: str, group: str, topic: str) -> Iterator[None]:
 @contextlib.contextmanager
 def producing(address: str, topic: str) -> Iterator[None]:
     """A producer that goes on in the background."""
-    stop = threading.Event()
     producer = Producer({"bootstrap.servers": address, "linger.ms": 1})
 
-    def produce() -> None:
+    def produce(stop: threading.Event) -> None:
         while not stop.wait(0.002):
             producer.produce(topic, value=b"live", timestamp=MOMENT, partition=0)
             producer.poll(0)
         producer.flush()
 
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
+    with in_background(produce):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def topics(address: str) -> list[str]:

@@ -75,12 +75,9 @@ class Connection(asyncio.BufferedProtocol):
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self.client_host = f"/{peer[0]}"
         self._peer = f"{peer[0]}:{peer[1]}"
-        self._context = RequestContext(
-            client_host=self.client_host,
-            connection_id=f"{here[0]}:{here[1]}-{self._peer}",
-            listener=self._context.listener,
-            local_host=here[0],
-        )
+        self._context.client_host = self.client_host
+        self._context.connection_id = f"{here[0]}:{here[1]}-{self._peer}"
+        self._context.local_host = here[0]
         self._set_socket_buffers(transport.get_extra_info("socket"))
         transport.set_write_buffer_limits(high=SEND_AHEAD_BYTES, low=SEND_CHUNK_BYTES)
         refusal = self._server.admit(self)

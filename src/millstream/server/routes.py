@@ -30,12 +30,12 @@ class BadRequest(Exception):  # noqa: N818 - the request is bad; nothing of ours
 class Route:
     """One API in one version."""
 
-    __slots__ = ("_flexible", "_header", "_response_version", "_supported", "_version", "api", "handler", "name")
+    __slots__ = ("_flexible", "_header", "_request", "_response_version", "_supported", "_version", "handler", "name")
 
     def __init__(self, api: Api, version: int) -> None:
-        self.api = api
         self.name = api.name
         self.handler = api.handler
+        self._request = api.request
         self._version = version
         self._supported = api.min_version <= version <= api.max_version
         self._flexible = self._supported and is_flexible(api.request, version)
@@ -46,14 +46,14 @@ class Route:
     def read(self, frame: memoryview, position: int) -> Message:
         """The message of the request whose client id ends at `position`."""
         if not self._supported:
-            return self.api.request()
+            return self._request()
         if self._flexible:
             if position < len(frame) and frame[position] == 0:
                 position += 1
             else:
                 position = _skip_tags(frame, position)
         # What lies behind the message is ignored, as Kafka does: librdkafka sends bytes too many with Metadata.
-        return decode_prefix(self.api.request, frame, self._version, position)[0]
+        return decode_prefix(self._request, frame, self._version, position)[0]
 
     def response(self, correlation_id: int, message: Message) -> list[Any]:
         """The response as a frame: length, header and message, one run of bytes but for slices of files."""
