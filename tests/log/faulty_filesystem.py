@@ -8,7 +8,7 @@ it had when it was last synced and some part of what was written since, the end 
 import errno
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from millstream.log.filesystem import Bytes, DiskFileSystem, Entry, File
@@ -28,16 +28,15 @@ class FaultyFile:
         self._path = path
         self._file = file
 
-    def write_all_at(self, buffers: Sequence[Bytes], position: int) -> None:
+    def write_all_at(self, data: Bytes, position: int) -> None:
         self._owner.check("write", self._path)
-        data = b"".join(buffers)
         growth = position + len(data) - self._file.size()
         room = self._owner.room
         if room is not None and growth > room:
-            self._file.write_all_at([data[: len(data) - growth + room]], position)
+            self._file.write_all_at(data[: len(data) - growth + room], position)
             self._owner.room = 0
             raise no_space()
-        self._file.write_all_at([data], position)
+        self._file.write_all_at(data, position)
         if room is not None:
             self._owner.room = room - max(growth, 0)
 

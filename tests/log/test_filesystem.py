@@ -15,7 +15,7 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real = os.pwrite
     monkeypatch.setattr("os.pwritev", lambda fd, buffers, position: real(fd, buffers[0][:2], position))
     monkeypatch.setattr("os.pwrite", lambda fd, data, position: real(fd, data[:3], position))
-    file.write_all_at([b"abcdef", b"ghij"], 4)
+    file.write_all_at(b"abcdefghij", 4)
     assert (tmp_path / "x").read_bytes() == b"\x00" * 4 + b"abcdefghij"
 
 

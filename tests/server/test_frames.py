@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.server.frames import FRAME_BUFFER_BYTES, POOLED_BUFFERS, BufferPool, FrameError, FrameReader
+from millstream.server.frames import (
+    FRAME_BUFFER_BYTES,
+    LARGE_RECEIVE_BUFFER_BYTES,
+    POOLED_BUFFERS,
+    RECEIVE_BUFFER_BYTES,
+    BufferPool,
+    FrameError,
+    FrameReader,
+)
 
 
 def framed(body: bytes) -> bytes:
@@ -28,7 +36,7 @@ def feed(reader: FrameReader, data: bytes, at_most: int) -> list[bytes]:
 
 @given(
     bodies=st.lists(
-        st.one_of(st.binary(max_size=200), st.integers(60_000, 200_000).map(lambda size: b"x" * size)), max_size=6
+        st.one_of(st.binary(max_size=200), st.integers(60_000, 300_000).map(lambda size: b"x" * size)), max_size=6
     ),
     at_most=st.integers(1, 100_000),
 )
@@ -66,7 +74,7 @@ def test_a_full_reader_says_so_until_a_frame_is_taken() -> None:
 def test_the_buffer_of_an_answered_frame_is_used_again() -> None:
     pool = BufferPool()
     one, other = FrameReader(1 << 30, pool), FrameReader(1 << 30, pool)
-    for reader, letter, size in ((one, b"a", 900_000), (one, b"b", 100_000), (other, b"c", 500_000)):
+    for reader, letter, size in ((one, b"a", 900_000), (one, b"b", 300_000), (other, b"c", 500_000)):
         assert feed(reader, framed(letter * size), 70_000) == [letter * size]
         reader.give_back()
         reader.give_back()  # once is enough
@@ -77,15 +85,23 @@ def test_a_frame_that_was_not_given_back_keeps_its_bytes() -> None:
     pool = BufferPool()
     one, other = FrameReader(1 << 30, pool), FrameReader(1 << 30, pool)
     buffer = one.get_buffer()
-    buffer[:4] = struct.pack(">i", 100_000)
+    buffer[:4] = struct.pack(">i", 300_000)
     one.received(4)
     assert one.next_frame() is None
-    one.get_buffer()[:100_000] = b"a" * 100_000
-    one.received(100_000)
+    one.get_buffer()[:300_000] = b"a" * 300_000
+    one.received(300_000)
     frame = one.next_frame()
-    assert feed(other, framed(b"b" * 100_000), 70_000) == [b"b" * 100_000]
+    assert feed(other, framed(b"b" * 300_000), 70_000) == [b"b" * 300_000]
     assert frame is not None
-    assert bytes(frame) == b"a" * 100_000
+    assert bytes(frame) == b"a" * 300_000
+
+
+def test_a_frame_that_is_a_bit_too_large_gets_a_larger_receive_buffer_that_stays() -> None:
+    reader = FrameReader(1 << 20, BufferPool())
+    assert len(reader.get_buffer()) == RECEIVE_BUFFER_BYTES
+    assert feed(reader, framed(b"s") + framed(b"a" * 100_000) + framed(b"s"), 50_000) == [b"s", b"a" * 100_000, b"s"]
+    assert reader.large_frame_size == 0
+    assert len(reader.get_buffer()) == LARGE_RECEIVE_BUFFER_BYTES
 
 
 def test_the_pool_is_bounded_and_takes_only_its_own_size() -> None:

@@ -18,6 +18,7 @@ from millstream.wire.batches import (
     parse_header,
     read_marker,
     read_records,
+    set_max_timestamp,
     stamp,
 )
 from millstream.wire.compression import Compression
@@ -84,7 +85,7 @@ def test_stamping_changes_the_offset_and_leaves_the_crc() -> None:
 
 def test_log_append_time_is_every_record_s_timestamp() -> None:
     batch = bytearray(build_batch([Record(0, 5, b"k", b"v"), Record(1, 9, b"k", b"v")]))
-    stamp(batch, 10, 0, log_append_time=777)
+    set_max_timestamp(batch, 777, timestamp_type=1)
     header = parse_header(batch)
     assert header.timestamp_type == 1
     assert check_crc(batch, 0, header)

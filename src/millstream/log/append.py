@@ -70,12 +70,10 @@ class RecordValidationError(KafkaError):
 
 
 class ValidBatch(NamedTuple):
-    """A batch ready to be written: only base offset and leader epoch are missing."""
+    """A batch ready to be written, once base offset and leader epoch are stamped on it: the bytes are writable."""
 
     header: BatchHeader
-    # Magic and CRC, then everything the CRC covers.
-    middle: Bytes
-    covered: Bytes
+    data: bytearray | memoryview
     max_timestamp: int
     log_append_time: int
 
@@ -106,7 +104,8 @@ def validate(
 ) -> ValidBatch:
     """Check the one batch in `records` and make it ready for this topic. Raises KafkaError, nothing is changed.
 
-    `header`: of that batch, if somebody has read it already.
+    `header`: of that batch, if somebody has read it already. If `records` can be written to, the result is a view of
+    them, not a copy.
     """
     if header is None or header.magic != MAGIC or header.batch_length + LOG_OVERHEAD != len(records):
         header = _only_header(records)
@@ -129,7 +128,7 @@ def validate(
         raise _invalid(_what_is_wrong(header))
     source = header.compression
     target = config.target_compression(source)
-    if source is not target and not header.is_control:
+    if source is not target and not attributes & CONTROL_BIT:
         return _open_and_rebuild(records, header, config, target, now, client=client)
     if client:
         if config.compact:
@@ -139,7 +138,7 @@ def validate(
                 return _rebuild(checked, header, config, target, now)
         else:
             _verify_count(covered, count, source)
-    return _as_it_came(records, covered, header, config, now, client=client)
+    return _as_it_came(records, header, config, now, client)
 
 
 def _only_header(records: bytes | memoryview) -> BatchHeader:
@@ -181,13 +180,7 @@ def _verify_count(covered: Bytes, count: int, codec: Compression) -> None:
 
 
 def _as_it_came(
-    records: bytes | memoryview,
-    covered: Bytes,
-    header: BatchHeader,
-    config: LogConfig,
-    now: int,
-    *,
-    client: bool,
+    records: bytes | memoryview, header: BatchHeader, config: LogConfig, now: int, client: bool
 ) -> ValidBatch:
     if config.log_append_time:
         if header.attributes & TIMESTAMP_TYPE_BIT and client:
@@ -213,7 +206,13 @@ def _as_it_came(
             greatest = max(record.timestamp for record in opened)
             if greatest != max_timestamp:
                 return _stamped(records, header, greatest, 0, NO_TIMESTAMP)
-    return ValidBatch(header, records[MAGIC_OFFSET:ATTRIBUTES_OFFSET], covered, max_timestamp, NO_TIMESTAMP)
+    return ValidBatch(header, _writable(records, header), max_timestamp, NO_TIMESTAMP)
+
+
+def _writable(records: bytes | memoryview, header: BatchHeader) -> bytearray | memoryview:
+    size = header.batch_length + LOG_OVERHEAD
+    batch = records if len(records) == size else records[:size]
+    return bytearray(batch) if isinstance(batch, bytes) or batch.readonly else batch
 
 
 def _refuse_log_append_time(header: BatchHeader) -> None:
@@ -227,14 +226,7 @@ def _stamped(
 ) -> ValidBatch:
     batch = bytearray(records[: header.size_in_bytes])
     set_max_timestamp(batch, max_timestamp, timestamp_type)
-    return _ready(bytes(batch), max_timestamp, append_time)
-
-
-def _ready(batch: bytes, max_timestamp: int, append_time: int) -> ValidBatch:
-    header = parse_header(batch)
-    return ValidBatch(
-        header, batch[MAGIC_OFFSET:ATTRIBUTES_OFFSET], batch[ATTRIBUTES_OFFSET:], max_timestamp, append_time
-    )
+    return ValidBatch(parse_header(batch), batch, max_timestamp, append_time)
 
 
 def _open_and_rebuild(
@@ -263,7 +255,8 @@ def _rebuild(
     if len(batch) > config.max_message_bytes:
         raise _too_large(len(batch), config)
     max_timestamp = max(record.timestamp for record in records) if append_time is None else append_time
-    return _ready(batch, max_timestamp, NO_TIMESTAMP if append_time is None else append_time)
+    append_time = NO_TIMESTAMP if append_time is None else append_time
+    return ValidBatch(parse_header(batch), bytearray(batch), max_timestamp, append_time)
 
 
 def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now: int) -> None:

@@ -230,9 +230,7 @@ class CleaningPlan:
 
     def _append(self, cleaned: Segment, batch: bytes) -> None:
         header = parse_header(batch)
-        cleaned.append(
-            (batch,), len(batch), header.last_offset, header.max_timestamp, self._config.index_interval_bytes
-        )
+        cleaned.append(batch, header.last_offset, header.max_timestamp, self._config.index_interval_bytes)
         self.bytes_written += len(batch)
 
     def _filter(self, data: bytes, position: int, header: BatchHeader, transactions: _Transactions) -> bytes | None:

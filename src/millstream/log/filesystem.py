@@ -9,7 +9,6 @@ Names are plain strings: there are many of them and they are joined often. Nothi
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -29,7 +28,7 @@ class Entry(NamedTuple):
 class File(Protocol):
     """An open file."""
 
-    def write_all_at(self, buffers: Sequence[Bytes], position: int) -> None: ...
+    def write_all_at(self, data: Bytes, position: int) -> None: ...
 
     def read_at(self, size: int, position: int) -> bytes:
         """At most `size` bytes; fewer only at the end of the file."""
@@ -84,14 +83,11 @@ class DiskFile:
     def __del__(self) -> None:
         os.close(self._fd)
 
-    def write_all_at(self, buffers: Sequence[Bytes], position: int) -> None:
-        expected = sum(map(len, buffers))
-        written = os.pwritev(self._fd, buffers, position)
-        if written == expected:
-            return
-        rest = memoryview(b"".join(buffers))
+    def write_all_at(self, data: Bytes, position: int) -> None:
+        expected = len(data)
+        written = os.pwrite(self._fd, data, position)
         while written < expected:
-            written += os.pwrite(self._fd, rest[written:], position + written)
+            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
 
     def read_at(self, size: int, position: int) -> bytes:
         data = os.pread(self._fd, size, position)

@@ -118,7 +118,7 @@ class IndexFile:
         """Bring the entries that are not in the file yet into it (no fsync)."""
         if self._entries is not None and self._persisted < self._size:
             file = self._file_system.open(self.path, create=True)
-            file.write_all_at([bytes(self._entries[self._persisted :])], self._persisted)
+            file.write_all_at(self._entries[self._persisted :], self._persisted)
             self._persisted = self._size
 
     def seal(self) -> None:

@@ -10,8 +10,7 @@ leaves the log as it was before the call: the check comes first, then the write,
 """
 
 from collections.abc import Callable
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from millstream.log.append import AppendOrigin, ValidBatch, validate
@@ -41,17 +40,14 @@ from millstream.log.segment import Segment
 from millstream.log.segments import Segments
 from millstream.log.transaction_index import AbortedTransaction
 from millstream.wire.batches import (
-    ATTRIBUTES_OFFSET,
-    MAGIC_OFFSET,
     NO_TIMESTAMP,
     BatchHeader,
     EndTxnMarker,
     control_batch,
     parse_header,
+    stamp,
 )
 from millstream.wire.errors import ErrorCode, KafkaError
-
-_PREFIX: Final = Struct(">qii")
 
 
 class AppendInfo(NamedTuple):
@@ -173,7 +169,7 @@ class PartitionLog:
         now = self.context.clock.now_ms()
         batch = validate(records, self.config, origin, now, header)
         header = batch.header
-        size, limit = header.size_in_bytes, self.config.segment_bytes
+        size, limit = len(batch.data), self.config.segment_bytes
         if size > limit:
             raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, segment.bytes is {limit}")
         if header.producer_id < 0:
@@ -217,13 +213,8 @@ class PartitionLog:
             coordinator_epoch=coordinator_epoch,
             timestamp=now,
         )
-        batch = ValidBatch(
-            parse_header(records),
-            records[MAGIC_OFFSET:ATTRIBUTES_OFFSET],
-            records[ATTRIBUTES_OFFSET:],
-            now,
-            now if self.config.log_append_time else NO_TIMESTAMP,
-        )
+        append_time = now if self.config.log_append_time else NO_TIMESTAMP
+        batch = ValidBatch(parse_header(records), bytearray(records), now, append_time)
         return self._write(batch, leader_epoch, now, EndTxnMarker(commit, coordinator_epoch))
 
     def _write(self, batch: ValidBatch, leader_epoch: int, now: int, marker: EndTxnMarker | None = None) -> AppendInfo:
@@ -231,28 +222,26 @@ class PartitionLog:
             if not take_back_unflushed(self):
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.partition} cannot be written")
             self._must_take_back = False
-        header = batch.header
+        header, data, max_timestamp, append_time = batch
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        size = header.batch_length + 12
         config = self.config
         segment = self.segments.active
         try:
             if leader_epoch > self.leader_epochs.latest:
                 self.leader_epochs.assign(leader_epoch, base_offset)
-            if segment.should_roll(size, last_offset, batch.max_timestamp, now, config):
+            if segment.should_roll(len(data), last_offset, max_timestamp, now, config):
                 segment = self.roll()
             position = segment.size
-            prefix = _PREFIX.pack(base_offset, header.batch_length, leader_epoch)
-            buffers = (prefix, batch.middle, batch.covered)
-            segment.append(buffers, size, last_offset, batch.max_timestamp, config.index_interval_bytes)
+            stamp(data, base_offset, leader_epoch)
+            segment.append(data, last_offset, max_timestamp, config.index_interval_bytes)
             if marker is not None:
                 self._apply_marker(segment, position, header, marker, base_offset, now)
         except OSError as error:
             raise self._storage_error(error) from error
         self.log_end_offset = log_end_offset = last_offset + 1
         if header.producer_id >= 0 and marker is None:
-            self.producers.apply_batch(header, base_offset, batch.max_timestamp, segment.base_offset, position)
+            self.producers.apply_batch(header, base_offset, max_timestamp, segment.base_offset, position)
         self.reader.note_append(base_offset, position)
         self.unsynced_batches += 1
         if self.unsynced_batches >= RECOVERY_BATCHES or segment.size - self.unsynced_from >= RECOVERY_BYTES:
@@ -260,14 +249,9 @@ class PartitionLog:
         flush_needed = log_end_offset - self.flushed_offset >= config.flush_messages
         if not flush_needed:
             self.set_high_watermark(log_end_offset)
+        duplicate = False
         return AppendInfo(
-            base_offset,
-            last_offset,
-            batch.max_timestamp,
-            batch.log_append_time,
-            self.log_start_offset,
-            duplicate=False,
-            flush_needed=flush_needed,
+            base_offset, last_offset, max_timestamp, append_time, self.log_start_offset, duplicate, flush_needed
         )
 
     def _apply_marker(

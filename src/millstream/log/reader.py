@@ -30,8 +30,9 @@ class LogReader:
     def note_append(self, base_offset: int, position: int) -> None:
         recent = self._recent
         recent[base_offset] = position
-        if len(recent) > _REMEMBERED:
-            del recent[next(iter(recent))]
+        if len(recent) > 2 * _REMEMBERED:
+            for offset in list(recent)[:_REMEMBERED]:
+                del recent[offset]
 
     def forget(self) -> None:
         """Segments were rolled, cut or replaced."""

@@ -219,20 +219,19 @@ class Segment:
             or self.time_index.size + TIME_ENTRY.size > config.segment_index_bytes
         )
 
-    def append(
-        self, buffers: Sequence[Bytes], size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
-    ) -> None:
-        """Write one batch of `size` bytes. On an OSError nothing has changed."""
+    def append(self, batch: Bytes, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """Write one batch. On an OSError nothing has changed."""
         position = self.size
         file = self._open_files.get(self.log_path)
         if self._tail_is_dirty:
             file.truncate(position)
             self._tail_is_dirty = False
         try:
-            file.write_all_at(buffers, position)
+            file.write_all_at(batch, position)
         except OSError:
             self._cut_tail(file)
             raise
+        size = len(batch)
         self.size = position + size
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
 

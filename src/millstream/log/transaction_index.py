@@ -45,7 +45,7 @@ class TransactionIndex:
         return self._size
 
     def append(self, entry: AbortedTransaction) -> None:
-        self._file_system.open(self.path, create=True).write_all_at([ENTRY.pack(0, *entry)], self._size)
+        self._file_system.open(self.path, create=True).write_all_at(ENTRY.pack(0, *entry), self._size)
         self._size += ENTRY.size
 
     def __iter__(self) -> Iterator[AbortedTransaction]:

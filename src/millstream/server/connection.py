@@ -156,7 +156,8 @@ class Connection(asyncio.BufferedProtocol):
         self._empty_outbox()
         if self._ended and not self._busy and not self._write_paused:
             self.close()
-        self._read_while_room()
+        if self._busy or self._write_paused or self._held_bytes or not self._reading:
+            self._read_while_room()  # otherwise all complete frames were taken, so there is room
 
     def _read_while_room(self) -> None:
         if self._transport is None or self._transport.is_closing():

@@ -2,9 +2,10 @@
 
 Sans I/O: the connection asks for room (`get_buffer`), reports what arrived (`received`) and takes complete frames
 (`next_frame`). Small frames share one receive buffer and are handed out as views of it, valid until the next call of
-`get_buffer`; a frame that does not fit gets a buffer of its own which grows with what really arrives, so a peer that
-announces a huge frame and then says nothing holds next to no memory. Most of these buffers are of one size and go back
-to a pool (`give_back`) when the request has been answered: fresh memory costs the kernel a page fault for every 4 kB.
+`get_buffer`. For somewhat larger ones the receive buffer is exchanged for a larger one, once. A frame that does not fit
+even there gets a buffer of its own which grows with what really arrives, so a peer that announces a huge frame and then
+says nothing holds next to no memory. Most of these buffers are of one size and go back to a pool (`give_back`) when the
+request has been answered: fresh memory costs the kernel a page fault for every 4 kB.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import struct
 
 _SIZE = struct.Struct(">i")
-RECEIVE_BUFFER_BYTES = 65536
+RECEIVE_BUFFER_BYTES = 1 << 16
+LARGE_RECEIVE_BUFFER_BYTES = 1 << 18
 FRAME_BUFFER_BYTES = (1 << 20) + (1 << 16)
 """Enough for the largest batch that clients send by default, about 1 MB."""
 POOLED_BUFFERS = 16
@@ -131,10 +133,14 @@ class FrameReader:
             start = self._start + 4
             self._start = start + size
             return self._view[start : self._start]
-        if size + 4 > len(self._buffer):
+        if size + 4 > LARGE_RECEIVE_BUFFER_BYTES:
             self._frame = self._pool.take(size)
-            part = self._buffer[self._start + 4 : self._end]
-            self._frame[: len(part)] = part
-            self._frame_size, self._frame_filled = size, len(part)
+            self._frame[: available - 4] = self._view[self._start + 4 : self._end]
+            self._frame_size, self._frame_filled = size, available - 4
             self._start = self._end = 0
+        elif size + 4 > len(self._buffer):
+            larger = bytearray(LARGE_RECEIVE_BUFFER_BYTES)
+            larger[:available] = self._view[self._start : self._end]
+            self._buffer, self._view = larger, memoryview(larger)
+            self._start, self._end = 0, available
         return None

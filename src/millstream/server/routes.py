@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from millstream.broker.apis.registry import APIS, Api
-from millstream.wire.codec import decode_prefix, encode_parts, is_flexible, read_uvarint
+from millstream.wire.codec import is_flexible, read_uvarint, reader_for, writer_for
 from millstream.wire.message import Message
 
 API_VERSIONS_KEY = 18
@@ -30,42 +30,46 @@ class BadRequest(Exception):  # noqa: N818 - the request is bad; nothing of ours
 class Route:
     """One API in one version."""
 
-    __slots__ = ("_flexible", "_header", "_request", "_response_version", "_supported", "_version", "handler", "name")
+    __slots__ = ("_flexible", "_header", "_read", "_request", "_response_version", "handler", "name")
 
     def __init__(self, api: Api, version: int) -> None:
+        supported = api.min_version <= version <= api.max_version
         self.name = api.name
         self.handler = api.handler
         self._request = api.request
-        self._version = version
-        self._supported = api.min_version <= version <= api.max_version
-        self._flexible = self._supported and is_flexible(api.request, version)
-        self._response_version = version if self._supported else 0
+        self._read = reader_for(api.request, version) if supported else None
+        self._response_version = version if supported else 0
+        self._flexible = supported and is_flexible(api.request, version)
         flexible_response = self._flexible and api.key != API_VERSIONS_KEY
         self._header = _FLEXIBLE_RESPONSE_HEADER if flexible_response else _RESPONSE_HEADER
 
     def read(self, frame: memoryview, position: int) -> Message:
         """The message of the request whose client id ends at `position`."""
-        if not self._supported:
+        read = self._read
+        if read is None:
             return self._request()
+        size = len(frame)
         if self._flexible:
-            if position < len(frame) and frame[position] == 0:
+            if position < size and frame[position] == 0:
                 position += 1
             else:
                 position = _skip_tags(frame, position)
         # What lies behind the message is ignored, as Kafka does: librdkafka sends bytes too many with Metadata.
-        return decode_prefix(self._request, frame, self._version, position)[0]
+        message: Message = read(frame, position, size)[0]
+        return message
 
     def response(self, correlation_id: int, message: Message) -> list[Any]:
         """The response as a frame: length, header and message, one run of bytes but for slices of files."""
-        parts = encode_parts(message, self._response_version)
+        header = self._header
+        parts: list[Any] = [b""]
+        writer_for(type(message), self._response_version)(message, parts.append)
         try:
-            parts = [b"".join(parts)]
+            body = b"".join(parts)
         except TypeError:  # there are slices of files among them
             parts = _joined(parts)
-        header = self._header
-        size = sum(map(len, parts)) + header.size - 4
-        parts[0] = header.pack(size, correlation_id) + parts[0]
-        return parts
+            parts[0] = header.pack(sum(map(len, parts)) + header.size - 4, correlation_id) + parts[0]
+            return parts
+        return [header.pack(len(body) + header.size - 4, correlation_id) + body]
 
 
 @lru_cache(_MOST_ROUTES)

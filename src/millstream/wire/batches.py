@@ -183,11 +183,9 @@ def check_crc(data: bytes | bytearray | memoryview, position: int, header: Batch
     return compute_crc(data, position, header.size_in_bytes) == header.crc
 
 
-def stamp(batch: bytearray, base_offset: int, leader_epoch: int, log_append_time: int | None = None) -> None:
-    """Write the offset and the leader epoch into a batch, and with LogAppendTime the time too (a new CRC then)."""
+def stamp(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Write the offset and the leader epoch into a batch: its CRC does not cover them."""
     _PREFIX.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch)
-    if log_append_time is not None:
-        set_max_timestamp(batch, log_append_time, timestamp_type=1)
 
 
 def set_max_timestamp(batch: bytearray, max_timestamp: int, timestamp_type: int) -> None:

@@ -1,8 +1,9 @@
 """Messages to bytes and back, for one version at a time.
 
 For each pair of class and version the field table is turned into Python source once, compiled, and kept: a writer that
-appends parts to a list, and a reader that walks a buffer. Runs of fixed-width fields become one `struct` call. This is
-what makes a pure Python server fast enough; the messages themselves stay plain declarations.
+appends parts to a list, and a reader that walks a buffer. Each is one function, whatever structs lie within the
+message, and runs of fixed-width fields become one `struct` call. This is what makes a pure Python server fast enough;
+the messages themselves stay plain declarations.
 
 Reading trusts nothing: every length is checked against what is left of the buffer before anything is allocated, and
 whatever does not fit raises `MalformedMessage`. A null where the version has no null is malformed too. Unknown tagged
@@ -12,7 +13,7 @@ fields are skipped. A field that the version does not have is not written, whate
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from millstream.wire.message import Field, Message
@@ -33,10 +34,8 @@ FIXED = {
     "int64": "q",
     "float64": "d",
 }
-_WRITERS: dict[tuple[type[Message], int, bool], Writer] = {}
-_READERS: dict[tuple[type[Message], int, bool], Reader] = {}
-_MESSAGE_WRITERS: dict[tuple[type[Message], int], Writer] = {}
-_MESSAGE_READERS: dict[tuple[type[Message], int], Reader] = {}
+_WRITERS: dict[tuple[type[Message], int], Writer] = {}
+_READERS: dict[tuple[type[Message], int], Reader] = {}
 SIZES = {kind: struct.calcsize(">" + code) for kind, code in FIXED.items()} | {"uuid": 16}
 
 
@@ -52,8 +51,7 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int) -> list[Part]:
     """As `encode`, but not yet joined: `records` stay the objects they are."""
     parts: list[Part] = []
-    write = _MESSAGE_WRITERS.get((type(message), version)) or _message_writer(type(message), version)
-    write(message, parts.append)
+    writer_for(type(message), version)(message, parts.append)
     return parts
 
 
@@ -68,23 +66,7 @@ def decode(cls: type[M], data: bytes | memoryview, version: int) -> M:
 def decode_prefix(cls: type[M], data: bytes | memoryview, version: int, position: int = 0) -> tuple[M, int]:
     """The message that starts at `position`, and where it ends. Byte fields of type `records` are views of `data`."""
     view = data if isinstance(data, memoryview) else memoryview(data)
-    read = _MESSAGE_READERS.get((cls, version)) or _message_reader(cls, version)
-    try:
-        return read(view, position, len(view))
-    except (struct.error, IndexError) as error:
-        raise MalformedMessage(f"{cls.__name__} v{version} is cut short at {len(view)} bytes") from error
-    except UnicodeDecodeError as error:
-        raise MalformedMessage(f"{cls.__name__} v{version} has a string that is not UTF-8") from error
-
-
-def _message_reader(cls: type[Message], version: int) -> Reader:
-    reader = _MESSAGE_READERS[cls, version] = reader_for(cls, version, is_flexible(cls, version))
-    return reader
-
-
-def _message_writer(cls: type[Message], version: int) -> Writer:
-    writer = _MESSAGE_WRITERS[cls, version] = writer_for(cls, version, is_flexible(cls, version))
-    return writer
+    return reader_for(cls, version)(view, position, len(view))
 
 
 def is_flexible(cls: type[Message], version: int) -> bool:
@@ -118,16 +100,17 @@ _INT32 = struct.Struct(">i")
 
 
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[position]
+    value = view[position]
+    if value < 0x80:
+        return value, position + 1
+    value &= 0x7F
+    for shift in (7, 14, 21, 28):
         position += 1
+        byte = view[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise MalformedMessage("an unsigned varint has more than five bytes")
+            return value, position + 1
+    raise MalformedMessage("an unsigned varint has more than five bytes")
 
 
 def _write_string(value: str | None) -> bytes:
@@ -187,35 +170,48 @@ def _skip_tags(view: memoryview, position: int, end: int, count: int) -> int:
     return position
 
 
+def _unreadable(name: str, end: int, error: Exception) -> MalformedMessage:
+    if isinstance(error, UnicodeDecodeError):
+        return MalformedMessage(f"{name} has a string that is not UTF-8")
+    return MalformedMessage(f"{name} is cut short at {end} bytes")
+
+
 def _null(name: str) -> MalformedMessage:
     return MalformedMessage(f"{name} is null, which this version does not allow")
 
 
-# --- writers --------------------------------------------------------------------------------------------------------
+# --- the source of a function -----------------------------------------------------------------------------------------
 
 
 class _Source:
     """Lines of a function under construction, and the objects it refers to."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._bound: dict[str, Any] = {}
+        self._locals = 0
 
     def add(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
+        self._lines.append("    " * depth + line)
 
     def bind(self, value: Any) -> str:
-        name = f"_{len(self.names)}"
-        self.names[name] = value
+        """The name under which the function finds an object."""
+        name = f"_{len(self._bound)}"
+        self._bound[name] = value
         return name
 
+    def local(self) -> str:
+        """A local variable that nothing else in the function uses."""
+        self._locals += 1
+        return f"v{self._locals}"
+
     def build(self, head: str) -> Any:
-        scope = {**globals(), **self.names}
-        exec("\n".join([head, *self.lines]), scope)
+        scope = {**globals(), **self._bound}
+        exec("\n".join([head, *self._lines]), scope)
         return scope["function"]
 
 
-def _present(cls: type[Message], version: int, *, tagged: bool) -> list[Field]:
+def _fields(cls: type[Message], version: int, *, tagged: bool) -> list[Field]:
     return [
         field
         for field in cls.FIELDS
@@ -223,36 +219,53 @@ def _present(cls: type[Message], version: int, *, tagged: bool) -> list[Field]:
     ]
 
 
-def writer_for(cls: type[Message], version: int, flexible: bool) -> Writer:
-    """The compiled writer of one class in one version: `(message, append)`."""
-    writer = _WRITERS.get((cls, version, flexible))
-    if writer is None:
-        writer = _WRITERS[cls, version, flexible] = _compile_writer(cls, version, flexible)
-    return writer
-
-
-def _compile_writer(cls: type[Message], version: int, flexible: bool) -> Writer:
-    source = _Source()
+def _runs(fields: list[Field]) -> Iterator[list[Field]]:
+    """Fields one by one, but those of fixed width that lie side by side together."""
     run: list[Field] = []
-
-    def close_run() -> None:
-        if run:
-            pack = struct.Struct(">" + "".join(FIXED[field.kind] for field in run)).pack
-            source.add(1, f"w({source.bind(pack)}({', '.join('m.' + field.name for field in run)}))")
-            run.clear()
-
-    for field in _present(cls, version, tagged=False):
+    for field in fields:
         if field.kind in FIXED and not field.array:
             run.append(field)
             continue
-        close_run()
-        _write_field(source, 1, field, f"m.{field.name}", version, flexible)
-    close_run()
-    if flexible:
-        _write_tags(source, _present(cls, version, tagged=True), version)
-    source.add(1, "return None")
-    writer: Writer = source.build("def function(m, w):")
+        if run:
+            yield run
+            run = []
+        yield [field]
+    if run:
+        yield run
+
+
+def _layout(run: list[Field]) -> struct.Struct | None:
+    """Of a run of fields of fixed width; None for any other field."""
+    if run[0].kind not in FIXED or run[0].array:
+        return None
+    return struct.Struct(">" + "".join(FIXED[field.kind] for field in run))
+
+
+# --- writers --------------------------------------------------------------------------------------------------------
+
+
+def writer_for(cls: type[Message], version: int) -> Writer:
+    """The compiled writer of a message in one version: `(message, append)`."""
+    writer = _WRITERS.get((cls, version))
+    if writer is None:
+        source = _Source()
+        _write_struct(source, 1, cls, "m", version, is_flexible(cls, version))
+        writer = _WRITERS[cls, version] = source.build("def function(m, w):")
     return writer
+
+
+def _write_struct(source: _Source, depth: int, cls: type[Message], value: str, version: int, flexible: bool) -> None:
+    for run in _runs(_fields(cls, version, tagged=False)):
+        layout = _layout(run)
+        if layout is None:
+            _write_field(source, depth, run[0], f"{value}.{run[0].name}", version, flexible)
+        else:
+            names = ", ".join(f"{value}.{field.name}" for field in run)
+            source.add(depth, f"w({source.bind(layout.pack)}({names}))")
+    if flexible:
+        _write_tags(source, depth, _fields(cls, version, tagged=True), value, version)
+    else:
+        source.add(depth, "pass")  # a version may have no fields at all
 
 
 def _write_field(source: _Source, depth: int, field: Field, value: str, version: int, flexible: bool) -> None:
@@ -261,21 +274,19 @@ def _write_field(source: _Source, depth: int, field: Field, value: str, version:
     if field.array:
         _write_array(source, depth, field, value, version, flexible)
     elif field.kind == "struct":
+        assert field.struct is not None
+        name = source.local()
+        source.add(depth, f"{name} = {value}")
         if _within(field.nullable, version):
             # Null is -1, but 0 in a tagged field (a varint there).
             null = "b'\\x00'" if field.tag >= 0 else "b'\\xff'"
-            source.add(depth, f"if {value} is None: w({null})")
+            source.add(depth, f"if {name} is None: w({null})")
             source.add(depth, "else:")
-            source.add(depth + 1, "w(b'\\x01')")
             depth += 1
-        source.add(depth, f"{source.bind(_struct_writer(field, version, flexible))}({value}, w)")
+            source.add(depth, "w(b'\\x01')")
+        _write_struct(source, depth, field.struct, name, version, flexible)
     else:
         _write_value(source, depth, field.kind, value, flexible)
-
-
-def _struct_writer(field: Field, version: int, flexible: bool) -> Writer:
-    assert field.struct is not None
-    return writer_for(field.struct, version, flexible)
 
 
 def _write_value(source: _Source, depth: int, kind: str, value: str, flexible: bool) -> None:
@@ -291,47 +302,49 @@ def _write_value(source: _Source, depth: int, kind: str, value: str, flexible: b
 
 
 def _write_array(source: _Source, depth: int, field: Field, value: str, version: int, flexible: bool) -> None:
-    null = "b'\\x00'" if flexible else "b'\\xff\\xff\\xff\\xff'"
+    items, item = source.local(), source.local()
+    source.add(depth, f"{items} = {value}")
     if _within(field.nullable, version):
-        source.add(depth, f"if {value} is None: w({null})")
+        null = "b'\\x00'" if flexible else "b'\\xff\\xff\\xff\\xff'"
+        source.add(depth, f"if {items} is None: w({null})")
         source.add(depth, "else:")
         depth += 1
-    length = f"uvarint(len({value}) + 1)" if flexible else f"_INT32.pack(len({value}))"
-    source.add(depth, f"w({length})")
+    source.add(depth, f"w({f'uvarint(len({items}) + 1)' if flexible else f'_INT32.pack(len({items}))'})")
     if field.kind in FIXED:
-        source.add(depth, f"w(struct.pack('>%d{FIXED[field.kind]}' % len({value}), *{value}))")
+        source.add(depth, f"w(struct.pack('>%d{FIXED[field.kind]}' % len({items}), *{items}))")
         return
-    source.add(depth, f"for item in {value}:")
+    source.add(depth, f"for {item} in {items}:")
     if field.kind == "struct":
-        source.add(depth + 1, f"{source.bind(_struct_writer(field, version, flexible))}(item, w)")
+        assert field.struct is not None
+        _write_struct(source, depth + 1, field.struct, item, version, flexible)
     else:
-        _write_value(source, depth + 1, field.kind, "item", flexible)
+        _write_value(source, depth + 1, field.kind, item, flexible)
 
 
-def _write_tags(source: _Source, fields: list[Field], version: int) -> None:
+def _write_tags(source: _Source, depth: int, fields: list[Field], value: str, version: int) -> None:
     if not fields:
-        source.add(1, "w(b'\\x00')")
+        source.add(depth, "w(b'\\x00')")
         return
     fields = sorted(fields, key=lambda field: field.tag)
-    conditions = [_differs_from_default(source, field) for field in fields]
-    source.add(1, f"if not ({' or '.join(conditions)}):")
-    source.add(2, "w(b'\\x00')")
-    source.add(2, "return None")
-    source.add(1, "tags = []")
+    conditions = [_differs_from_default(source, field, f"{value}.{field.name}") for field in fields]
+    source.add(depth, f"if not ({' or '.join(conditions)}): w(b'\\x00')")
+    source.add(depth, "else:")
+    depth += 1
+    source.add(depth, "tags = []")
     for field, condition in zip(fields, conditions, strict=True):
-        source.add(1, f"if {condition}:")
-        source.add(2, f"tags.append(({field.tag}, {source.bind(_tag_writer(field, version))}(m.{field.name})))")
-    source.add(1, "w(uvarint(len(tags)))")
-    source.add(1, "for tag, raw in tags: w(uvarint(tag) + uvarint(len(raw)) + raw)")
+        writer = source.bind(_tag_writer(field, version))
+        source.add(depth, f"if {condition}: tags.append(({field.tag}, {writer}({value}.{field.name})))")
+    source.add(depth, "w(uvarint(len(tags)))")
+    source.add(depth, "for tag, raw in tags: w(uvarint(tag) + uvarint(len(raw)) + raw)")
 
 
-def _differs_from_default(source: _Source, field: Field) -> str:
+def _differs_from_default(source: _Source, field: Field, value: str) -> str:
     if field.array:
-        return f"m.{field.name}"
+        return value
     if field.kind == "struct":
         # The default of a nullable one is a struct of defaults, so null has to be said.
-        return "True" if field.nullable[0] <= field.nullable[1] else f"m.{field.name} is not None"
-    return f"m.{field.name} != {source.bind(field.default)}"
+        return "True" if field.nullable[0] <= field.nullable[1] else f"{value} is not None"
+    return f"{value} != {source.bind(field.default)}"
 
 
 def _tag_writer(field: Field, version: int) -> Callable[[Any], bytes]:
@@ -346,51 +359,37 @@ def _tag_writer(field: Field, version: int) -> Callable[[Any], bytes]:
 # --- readers --------------------------------------------------------------------------------------------------------
 
 
-def reader_for(cls: type[Message], version: int, flexible: bool) -> Reader:
-    """The compiled reader of one class in one version: `(view, position, end) -> (message, position)`."""
-    reader = _READERS.get((cls, version, flexible))
+def reader_for(cls: type[Message], version: int) -> Reader:
+    """The compiled reader of a message in one version: `(view, position, end) -> (message, position)`."""
+    reader = _READERS.get((cls, version))
     if reader is None:
-        reader = _READERS[cls, version, flexible] = _compile_reader(cls, version, flexible)
+        source = _Source()
+        source.add(1, "try:")
+        _read_struct(source, 2, cls, "m", version, is_flexible(cls, version))
+        source.add(2, "return m, p")
+        source.add(1, "except (struct.error, IndexError, UnicodeDecodeError) as error:")
+        source.add(2, f"raise _unreadable('{cls.__name__} v{version}', end, error) from error")
+        reader = _READERS[cls, version] = source.build("def function(b, p, end):")
     return reader
 
 
-def _compile_reader(cls: type[Message], version: int, flexible: bool) -> Reader:
-    source = _Source()
-    run: list[Field] = []
-
-    def close_run() -> None:
-        if run:
-            layout = struct.Struct(">" + "".join(FIXED[field.kind] for field in run))
-            names = ", ".join(f"v_{field.name}" for field in run)
-            source.add(1, f"{names}, = {source.bind(layout.unpack_from)}(b, p)")
-            source.add(1, f"p += {layout.size}")
-            run.clear()
-
-    plain = _present(cls, version, tagged=False)
-    tagged = _present(cls, version, tagged=True) if flexible else []
-    for field in plain:
-        if field.kind in FIXED and not field.array:
-            run.append(field)
-            continue
-        close_run()
-        _read_field(source, 1, field, version, flexible)
-    close_run()
-    if flexible:
-        _read_tags(source, tagged, version)
-    # Set field by field: a call of the class with names for its arguments costs more than all of this.
-    source.add(1, f"m = _new({source.bind(cls)})")
+def _read_struct(source: _Source, depth: int, cls: type[Message], target: str, version: int, flexible: bool) -> None:
+    """Field by field into a bare object: a call of the class with names for its arguments costs more than all of it."""
+    source.add(depth, f"{target} = _new({source.bind(cls)})")
+    read = _fields(cls, version, tagged=False)
     blank = cls()
     for field in cls.FIELDS:
-        unset = _unset(source, getattr(blank, field.name))
-        if field in plain:
-            source.add(1, f"m.{field.name} = v_{field.name}")
-        elif field in tagged:
-            source.add(1, f"m.{field.name} = {unset} if v_{field.name} is None else v_{field.name}")
+        if field not in read:
+            source.add(depth, f"{target}.{field.name} = {_unset(source, getattr(blank, field.name))}")
+    for run in _runs(read):
+        layout = _layout(run)
+        if layout is None:
+            _read_field(source, depth, run[0], f"{target}.{run[0].name}", version, flexible)
         else:
-            source.add(1, f"m.{field.name} = {unset}")
-    source.add(1, "return m, p")
-    reader: Reader = source.build("def function(b, p, end):")
-    return reader
+            names = ", ".join(f"{target}.{field.name}" for field in run)
+            source.add(depth, f"{names}, = {source.bind(layout.unpack_from)}(b, p); p += {layout.size}")
+    if flexible:
+        _read_tags(source, depth, _fields(cls, version, tagged=True), blank, target, version)
 
 
 def _unset(source: _Source, value: Any) -> str:
@@ -400,8 +399,7 @@ def _unset(source: _Source, value: Any) -> str:
     return f"{source.bind(type(value))}()" if isinstance(value, Message) else source.bind(value)
 
 
-def _read_field(source: _Source, depth: int, field: Field, version: int, flexible: bool) -> None:
-    target = f"v_{field.name}"
+def _read_field(source: _Source, depth: int, field: Field, target: str, version: int, flexible: bool) -> None:
     if field.flexible is not None:
         flexible = _within(field.flexible, version)
     nullable = _within(field.nullable, version)
@@ -409,23 +407,20 @@ def _read_field(source: _Source, depth: int, field: Field, version: int, flexibl
         _read_array(source, depth, field, target, version, flexible, nullable)
     elif field.kind == "struct":
         assert field.struct is not None
-        read = source.bind(reader_for(field.struct, version, flexible))
+        name = source.local()
         if nullable:
-            source.add(depth, "present = b[p]; p += 1")
-            source.add(depth, f"{target} = None")
-            there = "present" if field.tag >= 0 else "present < 128"
-            source.add(depth, f"if {there}: {target}, p = {read}(b, p, end)")
-        else:
-            source.add(depth, f"{target}, p = {read}(b, p, end)")
+            source.add(depth, f"present = b[p]; p += 1; {name} = None")
+            source.add(depth, f"if {'present' if field.tag >= 0 else 'present < 128'}:")
+        _read_struct(source, depth + nullable, field.struct, name, version, flexible)
+        source.add(depth, f"{target} = {name}")
     else:
         _read_value(source, depth, field.kind, target, flexible, nullable, field.name)
 
 
 def _read_length(source: _Source, depth: int, prefix: str, flexible: bool) -> None:
     if flexible:
-        source.add(depth, "n = b[p]; p += 1")
-        source.add(depth, "if n >= 128: n, p = read_uvarint(b, p - 1)")
-        source.add(depth, "n -= 1")
+        source.add(depth, "n = b[p] - 1; p += 1")
+        source.add(depth, "if n >= 127: n, p = read_uvarint(b, p - 1); n -= 1")
     else:
         size = {"_INT16": 2, "_INT32": 4}[prefix]
         source.add(depth, f"(n,) = {prefix}.unpack_from(b, p); p += {size}")
@@ -462,17 +457,15 @@ def _read_array(
         source.add(depth, f"{target} = list(struct.unpack_from('>%d{FIXED[field.kind]}' % n, b, p))")
         source.add(depth, f"p += n * {SIZES[field.kind]}")
         return
-    source.add(depth, f"{target} = []; items = {target}")
+    items, item = source.local(), source.local()
+    source.add(depth, f"{target} = {items} = []")
+    source.add(depth, "for _ in range(n):")
     if field.kind == "struct":
         assert field.struct is not None
-        read = source.bind(reader_for(field.struct, version, flexible))
-        source.add(depth, "for _ in range(n):")
-        source.add(depth + 1, f"item, p = {read}(b, p, end)")
-        source.add(depth + 1, "items.append(item)")
+        _read_struct(source, depth + 1, field.struct, item, version, flexible)
     else:
-        source.add(depth, "for _ in range(n):")
-        _read_value(source, depth + 1, field.kind, "item", flexible, False, field.name)
-        source.add(depth + 1, "items.append(item)")
+        _read_value(source, depth + 1, field.kind, item, flexible, False, field.name)
+    source.add(depth + 1, f"{items}.append({item})")
 
 
 def smallest_size(field: Field, version: int, flexible: bool) -> int:
@@ -483,7 +476,7 @@ def smallest_size(field: Field, version: int, flexible: bool) -> int:
         return 1 if flexible else 2 if field.kind == "string" else 4
     assert field.struct is not None
     size = 1 if flexible else 0
-    for item in _present(field.struct, version, tagged=False):
+    for item in _fields(field.struct, version, tagged=False):
         if item.array:
             size += 1 if flexible else 4
         elif item.kind == "struct" and _within(item.nullable, version):
@@ -493,23 +486,22 @@ def smallest_size(field: Field, version: int, flexible: bool) -> int:
     return size
 
 
-def _read_tags(source: _Source, fields: list[Field], version: int) -> None:
-    for field in fields:
-        default = f"{source.bind(field.default)}"
-        if field.kind == "struct" or field.array:
-            default = "None"
-        source.add(1, f"v_{field.name} = {default}")
-    source.add(1, "n = b[p]; p += 1")
-    source.add(1, "if n:")
-    source.add(2, "if n >= 128: n, p = read_uvarint(b, p - 1)")
+def _read_tags(source: _Source, depth: int, fields: list[Field], blank: Message, target: str, version: int) -> None:
+    source.add(depth, "n = b[p]; p += 1")
+    source.add(depth, "if n:")
+    source.add(depth + 1, "if n >= 128: n, p = read_uvarint(b, p - 1)")
     if not fields:
-        source.add(2, "p = _skip_tags(b, p, end, n)")
+        source.add(depth + 1, "p = _skip_tags(b, p, end, n)")
         return
-    source.add(2, "for _ in range(n):")
-    source.add(3, "tag, p = read_uvarint(b, p)")
-    source.add(3, "size, p = read_uvarint(b, p)")
-    source.add(3, "stop = p + _checked(size, p, end)")
+    stop = source.local()
+    source.add(depth + 1, "for _ in range(n):")
+    source.add(depth + 2, "tag, p = read_uvarint(b, p)")
+    source.add(depth + 2, "size, p = read_uvarint(b, p)")
+    source.add(depth + 2, f"{stop} = p + _checked(size, p, end)")
     for index, field in enumerate(fields):
-        source.add(3, f"{'if' if index == 0 else 'elif'} tag == {field.tag}:")
-        _read_field(source, 4, field, version, True)
-    source.add(3, "p = stop")
+        value = f"{target}.{field.name}"
+        source.add(depth + 2, f"{'if' if index == 0 else 'elif'} tag == {field.tag}:")
+        _read_field(source, depth + 3, field, value, version, True)
+        if field.array or field.kind == "struct":
+            source.add(depth + 3, f"if {value} is None: {value} = {_unset(source, getattr(blank, field.name))}")
+    source.add(depth + 2, f"p = {stop}")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from millstream.broker.apis.registry import api
 from millstream.broker.topics import is_internal
 from millstream.log.append import RecordValidationError
-from millstream.wire.batches import HEADER_SIZE, BatchHeader, parse_header
+from millstream.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, parse_header
 from millstream.wire.compression import Compression
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.produce import (
@@ -50,15 +50,30 @@ def produce(
     broker: Broker, request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     attempt = _Attempt(broker, request, context)
-    responses = [attempt.topic(topic) for topic in request.topic_data]
-    response = ProduceResponse(responses=responses)
+    response = ProduceResponse(responses=list(map(attempt.topic, request.topic_data)))
     if attempt.flushes:
         return attempt.flushed(response)
     return attempt.respond(response)
 
 
+def _refusal(index: int, error: KafkaError) -> PartitionProduceResponse:
+    records = error.record_errors if isinstance(error, RecordValidationError) else []
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
+            for position, message in records
+        ],
+        error_message=error.message or None,
+    )
+
+
 class _Attempt:
     """One produce request: appended partition by partition, answered when what must be on disk is on disk."""
+
+    __slots__ = ("broker", "bytes", "context", "failed", "flushes", "refused", "request")
 
     def __init__(self, broker: Broker, request: ProduceRequest, context: RequestContext) -> None:
         self.broker = broker
@@ -73,32 +88,15 @@ class _Attempt:
         topics = self.broker.topics
         by_id = self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         topic = topics.get_by_id(data.topic_id) if by_id else topics.get(data.name)
-        return TopicProduceResponse(
-            name=data.name,
-            topic_id=data.topic_id,
-            partition_responses=[self.partition(topic, item) for item in data.partition_data],
-        )
-
-    def partition(self, topic: Topic | None, data: PartitionProduceData) -> PartitionProduceResponse:
-        try:
-            return self._append(topic, data)
-        except RecordValidationError as error:
-            self.failed = True
-            return PartitionProduceResponse(
-                index=data.index,
-                error_code=error.code,
-                base_offset=-1,
-                record_errors=[
-                    BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-                    for index, message in error.record_errors
-                ],
-                error_message=error.message or None,
-            )
-        except KafkaError as error:
-            self.failed = True
-            return PartitionProduceResponse(
-                index=data.index, error_code=error.code, base_offset=-1, error_message=error.message or None
-            )
+        partitions: list[PartitionProduceResponse] = []
+        for item in data.partition_data:
+            try:
+                partition = self._append(topic, item)
+            except KafkaError as error:
+                self.failed = True
+                partition = _refusal(item.index, error)
+            partitions.append(partition)
+        return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
 
     def _append(self, topic: Topic | None, data: PartitionProduceData) -> PartitionProduceResponse:
         version = self.context.api_version
@@ -119,7 +117,7 @@ class _Attempt:
         if is_internal(topic.name) and self.context.client_id != ADMIN_CLIENT_ID:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is an internal topic")
         epoch_bump = False
-        if header is not None and header.is_transactional:
+        if header is not None and header.attributes & TRANSACTIONAL_BIT:
             self._join_transaction(topic.name, index, header)
             epoch_bump = version >= FIRST_VERSION_OF_TRANSACTIONS_V2
         log = partition.log
