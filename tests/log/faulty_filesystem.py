@@ -30,6 +30,7 @@ class FaultyFile:
 
     def write_all_at(self, data: Bytes, position: int) -> None:
         self._owner.check("write", self._path)
+        self._owner.overwritten(self._path, position, self._file.read_at(len(data), position))
         growth = position + len(data) - self._file.size()
         room = self._owner.room
         if room is not None and growth > room:
@@ -69,6 +70,7 @@ class FaultyFileSystem(DiskFileSystem):
         self.room: int | None = None
         self.syncs: list[str] = []
         self._synced: dict[str, int] = {}
+        self._overwritten: dict[str, list[tuple[int, bytes]]] = {}
 
     def check(self, operation: str, path: str) -> None:
         error = self.fail(operation, path)
@@ -82,6 +84,11 @@ class FaultyFileSystem(DiskFileSystem):
     def synced_file(self, path: str, size: int) -> None:
         self.syncs.append(path)
         self._synced[path] = size
+        self._overwritten.pop(path, None)
+
+    def overwritten(self, path: str, position: int, before: bytes) -> None:
+        """Bytes of the file are about to be others: a crash may bring back those that were synced."""
+        self._overwritten.setdefault(path, []).append((position, before))
 
     def truncated(self, path: str, size: int) -> None:
         if path in self._synced:
@@ -105,6 +112,7 @@ class FaultyFileSystem(DiskFileSystem):
         super().rename(source, target)
         size = self._synced.pop(source, None)
         self._synced.pop(target, None)
+        self._overwritten[target] = self._overwritten.pop(source, [])
         if size is not None:
             self._synced[target] = size
 
@@ -112,6 +120,7 @@ class FaultyFileSystem(DiskFileSystem):
         self.check("remove", path)
         super().remove(path)
         self._synced.pop(path, None)
+        self._overwritten.pop(path, None)
 
     def entries(self, path: str) -> list[Entry]:
         self.check("entries", path)
@@ -128,6 +137,10 @@ class FaultyFileSystem(DiskFileSystem):
                 del self._synced[path]
                 continue
             with Path(path).open("r+b") as file:
+                for position, before in reversed(self._overwritten.pop(path, [])):
+                    if chance.random() < 0.5:
+                        file.seek(position)
+                        file.write(before[: max(synced - position, 0)])
                 size = file.seek(0, os.SEEK_END)
                 kept = size
                 if size > synced:

@@ -167,6 +167,14 @@ def test_zeros_at_the_end_are_named(tmp_path: Path) -> None:
     assert (position, text[:18]) == (len(first), "500 bytes of zeros")
 
 
+def test_room_for_the_next_batches_is_no_problem(tmp_path: Path) -> None:
+    big = build_batch([Record(10, 5, b"k", bytes(1 << 20))])
+    path = write_segment(tmp_path, big, bytes(1000))
+    assert [type(item) for item in items(path, shallow=True)] == [BatchEntry]
+    path.write_bytes(big + bytes(1 << 20))
+    assert the_problem(path, shallow=True)[0] == len(big)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

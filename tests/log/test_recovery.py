@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from log.harness import Harness, batch, keyed, records_of
+from log.harness import START_MS, Harness, batch, keyed, records_of
 from millstream.log.config import LogConfig
 from millstream.log.durability import advance_recovery_point
 from millstream.log.fetch import READ_COMMITTED
 from millstream.log.retention import delete_old_segments
-from millstream.wire.batches import build_batch
+from millstream.log.segment import ROOM, ROOM_FROM
+from millstream.wire.batches import Record, build_batch
+from millstream.wire.errors import KafkaError
 
 
 @pytest.fixture
@@ -259,3 +261,87 @@ def test_junk_behind_what_was_synced_of_the_indexes(tmp_path: Path, junk: bytes)
     assert [entry.first_offset for entry in recovered.log.aborted_transactions(0, 99)] == [0]
     assert len(records_of(recovered.log, READ_COMMITTED, max_bytes=200)) == 33
     assert recovered.log.segments.active.max_timestamp == harness.clock.now
+
+
+def batch_of(size: int) -> bytes:
+    return build_batch([Record(0, START_MS, None, bytes(size))])
+
+
+def file_size(harness: Harness) -> int:
+    return Path(harness.log.segments.active.log_path).stat().st_size
+
+
+@pytest.fixture
+def roomy(tmp_path: Path) -> Harness:
+    """A log that has just got room: one large batch, one small one."""
+    harness = Harness(tmp_path, LogConfig(max_message_bytes=2 * ROOM_FROM))
+    harness.log.append(batch_of(ROOM_FROM))
+    assert file_size(harness) == harness.log.size
+    harness.log.append(batch_of(10))
+    return harness
+
+
+def test_small_batches_get_room_that_goes_with_the_segment(roomy: Harness) -> None:
+    log = roomy.log
+    assert file_size(roomy) == (log.size // ROOM + 1) * ROOM
+    for _ in range(3):
+        log.append(batch_of(ROOM // 10))
+    assert file_size(roomy) == (log.size // ROOM + 1) * ROOM
+    path, size = Path(log.segments.active.log_path), log.size
+    log.roll()
+    assert path.stat().st_size == size
+
+
+def test_large_batches_make_their_own_room(roomy: Harness) -> None:
+    roomy.log.append(batch_of(2 * ROOM))
+    assert file_size(roomy) == roomy.log.size
+
+
+def test_room_is_cut_off_after_a_kill_and_nothing_was_lost(roomy: Harness) -> None:
+    size = roomy.log.size
+    recovered = roomy.reopen(clean=False)
+    assert (recovered.log.log_end_offset, recovered.truncated_bytes) == (2, 0)
+    assert file_size(roomy) == recovered.log.size == size
+
+
+def test_room_is_cut_off_by_a_clean_stop(roomy: Harness) -> None:
+    size = roomy.log.size
+    roomy.reopen(clean=True)
+    assert (roomy.log.log_end_offset, file_size(roomy), roomy.log.size) == (2, size, size)
+
+
+def test_room_in_a_rolled_segment_does_not_cost_the_segments_behind(roomy: Harness) -> None:
+    """Power failed, and the cut of the older segment had not reached the disk."""
+    path = Path(roomy.log.segments.active.log_path)
+    roomy.log.roll()
+    roomy.log.append(batch_of(10))
+    with path.open("ab") as file:
+        file.write(bytes(1000))
+    recovered = roomy.open()
+    assert (recovered.log.log_end_offset, recovered.truncated_bytes, len(recovered.log.segments)) == (3, 0, 2)
+
+
+def test_zeros_in_place_of_records_end_the_log(roomy: Harness) -> None:
+    path = Path(roomy.log.segments.active.log_path)
+    size = roomy.log.size
+    roomy.log.append(batch_of(100))
+    roomy.log.roll()
+    roomy.log.append(batch_of(10))
+    with path.open("r+b") as file:
+        file.seek(size)
+        file.write(bytes(path.stat().st_size - size))
+    recovered = roomy.open()
+    assert (recovered.log.log_end_offset, len(recovered.log.segments)) == (2, 1)
+
+
+def test_without_room_on_the_disk_batches_still_come_in(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, LogConfig(max_message_bytes=2 * ROOM_FROM))
+    harness.log.append(batch_of(ROOM_FROM))
+    harness.file_system.room = 1000
+    for _ in range(3):
+        harness.log.append(batch_of(100))
+    assert file_size(harness) - ROOM_FROM < 2000
+    with pytest.raises(KafkaError):
+        harness.log.append(batch_of(1000))
+    harness.file_system.heal()
+    assert harness.reopen(clean=False).log.log_end_offset == 4

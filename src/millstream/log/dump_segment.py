@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from millstream.log.dump_items import BatchEntry, Item, Problem, RecordEntry
+from millstream.log.segment import MOST_ROOM, ROOM_FROM
 from millstream.wire.batches import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -49,7 +50,8 @@ def dump_segment(path: Path, base_offset: int, *, records: bool, shallow: bool) 
             head = _read(file, position, HEADER_SIZE)
             problem = _unreadable(file, head, position, size)
             if problem is not None:
-                yield problem
+                if not _is_room(file, position, size):
+                    yield problem
                 return
             length = LOG_OVERHEAD + int.from_bytes(head[8:12], "big", signed=True)
             if head[MAGIC_OFFSET] == MAGIC:
@@ -102,6 +104,11 @@ def _unreadable(file: BinaryIO, head: bytes, position: int, size: int) -> Proble
             position, f"torn tail: the batch says it is {LOG_OVERHEAD + length} bytes long, and {left} bytes are left"
         )
     return None
+
+
+def _is_room(file: BinaryIO, position: int, size: int) -> bool:
+    """Whether a server that runs, or was killed, has kept the rest of the file for the next batches."""
+    return position >= ROOM_FROM and size - position <= MOST_ROOM and _is_zero(file, position)
 
 
 def _is_zero(file: BinaryIO, position: int) -> bool:

@@ -239,11 +239,12 @@ class _Opening:
             segment = self.segments[index]
             if index > first:
                 end_offset, position = segment.base_offset, 0
-            end_offset, sound = self._recover(segment, end_offset, position)
-            if not sound or (index + 1 < len(self.segments) and end_offset > self.segments[index + 1].base_offset):
+            following = self.segments[index + 1].base_offset if index + 1 < len(self.segments) else None
+            end_offset, sound = self._recover(segment, end_offset, position, following)
+            if not sound or (following is not None and end_offset > following):
                 self.segments.drop_from(index + 1)
                 break
-            if index + 1 < len(self.segments):
+            if following is not None:
                 segment.seal()
         self._remove_snapshots_behind(end_offset)
         return end_offset
@@ -293,10 +294,11 @@ class _Opening:
             self.scanned_bytes += header.size_in_bytes
         return end_offset
 
-    def _recover(self, segment: Segment, end_offset: int, begin: int) -> tuple[int, bool]:
+    def _recover(self, segment: Segment, end_offset: int, begin: int, following: int | None) -> tuple[int, bool]:
         """Read a segment from position `begin` (`end_offset` is the offset there) and cut it where it is not sound.
 
-        Returns its end offset and whether it was sound.
+        Returns its end offset and whether it was sound. Room behind its last batch is sound if nothing is missing
+        before the `following` segment.
         """
         if begin:
             segment.load_max_timestamp(begin)
@@ -319,12 +321,14 @@ class _Opening:
             if inside < len(chunk):
                 break
         self.scanned_bytes += valid - begin
-        whole = valid == segment.size
-        if not whole:
-            self.truncated_bytes += segment.size - valid
+        sound = valid == segment.size
+        if not sound:
+            sound = segment.is_room(valid) and following in (None, end_offset)
+            if not sound:
+                self.truncated_bytes += segment.size - valid
             segment.truncate_to_position(valid, end_offset)
         segment.write_indexes()
-        return end_offset, whole
+        return end_offset, sound
 
     @staticmethod
     def _is_sound(segment: Segment, chunk: bytes, inside: int, header: BatchHeader, next_offset: int) -> bool:

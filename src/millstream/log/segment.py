@@ -2,7 +2,11 @@
 
 Files `<base offset, 20 digits>.log/.index/.timeindex` and, if there are aborted transactions, `.txnindex`. Batches lie
 one after the other, offsets ascend. Only the last segment of a log, the active one, is appended to; its size in memory
-is the truth, bytes behind it in the file are what a failed write left and are overwritten by the next append.
+is the truth, bytes behind it in the file are what a failed write left, or room, and are overwritten by the next append.
+
+Room: a segment that has grown to `ROOM_FROM` by small batches gets zeros for the next ones, `ROOM` at a time. The
+kernel makes many pages at once for half the price, and an fsync need not write a new size of the file with every batch.
+`seal` cuts off what is left of it; after a crash recovery does.
 
 A write that fails is cut off at once. If even that fails, the tail is cut by the next append or by recovery: nothing
 reads behind `size`.
@@ -28,6 +32,12 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 DELETED_SUFFIX: Final = ".deleted"
+
+ROOM: Final = 1 << 18
+ROOM_FROM: Final = 1 << 20
+_SMALL_BATCH: Final = 1 << 15
+MOST_ROOM: Final = ROOM + _SMALL_BATCH
+_ZEROS: Final = memoryview(bytes(MOST_ROOM))
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
 MAX_TIMESTAMP: Final = 0x7FFFFFFFFFFFFFFF
@@ -58,6 +68,7 @@ class Segment:
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_open_files",
+        "_room_end",
         "_tail_is_dirty",
         "base_offset",
         "directory",
@@ -106,6 +117,7 @@ class Segment:
         self._offset_of_max_timestamp = base_offset
         self._bytes_since_index_entry = 0
         self._tail_is_dirty = False
+        self._room_end = 0
 
     @classmethod
     def create(
@@ -221,19 +233,29 @@ class Segment:
 
     def append(self, batch: Bytes, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Write one batch. On an OSError nothing has changed."""
-        position = self.size
+        position, size = self.size, len(batch)
         file = self._open_files.get(self.log_path)
         if self._tail_is_dirty:
             file.truncate(position)
             self._tail_is_dirty = False
+        if position + size > self._room_end and position >= ROOM_FROM and size <= _SMALL_BATCH:
+            self._make_room(file, position + size)
         try:
             file.write_all_at(batch, position)
         except OSError:
             self._cut_tail(file)
             raise
-        size = len(batch)
         self.size = position + size
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
+
+    def _make_room(self, file: File, end: int) -> None:
+        """At least up to `end`. Without room, on a full disk for example, all goes on: the batch makes its own."""
+        room_end = (end // ROOM + 1) * ROOM
+        try:
+            file.write_all_at(_ZEROS[: room_end - self.size], self.size)
+            self._room_end = room_end
+        except OSError:
+            self._cut_tail(file)
 
     def note_batch(
         self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
@@ -254,10 +276,21 @@ class Segment:
         self._bytes_since_index_entry += size
 
     def _cut_tail(self, file: File) -> None:
+        self._room_end = 0
         try:
             file.truncate(self.size)
         except OSError:
             self._tail_is_dirty = True
+
+    @property
+    def room(self) -> int:
+        """How many bytes of batches find a place in the file that there is."""
+        return max(self._room_end - self.size, 0)
+
+    def is_room(self, position: int) -> bool:
+        """Whether there is nothing but room from `position` to the end of the file, as `load` found it."""
+        rest = self.size - position
+        return position >= ROOM_FROM and rest <= MOST_ROOM and not any(self.file.read_at(rest, position))
 
     # --- reading
 
@@ -330,6 +363,9 @@ class Segment:
         """No more appends: the greatest timestamp becomes the last time index entry, nothing stays in memory."""
         if self.size == 0:
             return
+        if self.room or self._tail_is_dirty:
+            self.file.truncate(self.size)
+            self._room_end, self._tail_is_dirty = 0, False
         self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.seal()
         self.time_index.seal()
@@ -356,6 +392,7 @@ class Segment:
         """Cut the segment off at `position`, which is where `offset` would be."""
         self.file.truncate(position)
         self.size = position
+        self._room_end = 0
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
