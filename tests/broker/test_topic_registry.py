@@ -49,18 +49,17 @@ def test_a_topic_by_name_and_by_id(folder: Path) -> None:
     assert broker.topics.topic_id("t") == topic.topic_id
     assert broker.topics.topic_name(topic.topic_id) == "t"
     assert broker.topics.partition_count("t") == 2
-    assert broker.topics.partition("t", 1) is broker.topics.partition_by_id(topic.topic_id, 1)
+    assert broker.topics.partition("t", 1) is topic.partitions[1]
     assert [repr(partition) for partition in broker.topics.partitions()] == ["t-0", "t-1"]
     broker.stop()
 
 
 def test_what_is_not_there(folder: Path) -> None:
     topics = AdminBroker(folder).topics
-    topic = topics.create("t")
+    topics.create("t")
     assert topics.get("u") is topics.get_by_id(bytes(16)) is None
     assert (topics.topic_id("u"), topics.topic_name(b"1" * 16), topics.partition_count("u")) == (None, None, None)
     assert topics.partition("t", 1) is topics.partition("t", -1) is topics.partition("u", 0) is None
-    assert topics.partition_by_id(topic.topic_id, 1) is topics.partition_by_id(b"1" * 16, 0) is None
 
 
 def test_a_folder_is_made_when_the_log_is_asked_for(folder: Path) -> None:

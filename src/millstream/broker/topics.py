@@ -175,10 +175,6 @@ class Topics:
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
-    def partition_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        topic = self._by_id.get(topic_id)
-        return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
-
     def topic_id(self, name: str) -> bytes | None:
         topic = self._by_name.get(name)
         return None if topic is None else topic.topic_id

@@ -375,7 +375,7 @@ class PartitionLog:
         With `min_one_message` the first batch is whole even if it is longer. Raises OFFSET_OUT_OF_RANGE.
         """
         end_offset = self.log_end_offset
-        if not self.log_start_offset <= offset <= end_offset:
+        if not self.holds(offset):
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self.topic}-{self.partition} has the offsets {self.log_start_offset} to {end_offset}, not {offset}",
@@ -407,6 +407,10 @@ class PartitionLog:
             aborted,
             incomplete,
         )
+
+    def holds(self, offset: int) -> bool:
+        """Whether a reader may be at `offset`."""
+        return self.log_start_offset <= offset <= self.log_end_offset
 
     def readable_bytes(self, offset: int, isolation: Isolation = READ_UNCOMMITTED) -> int:
         """How many bytes a reader at `offset` has before it: what fetch.min.bytes is compared with."""

@@ -15,7 +15,7 @@ Departure from Apache Kafka: there are no followers, so a fetch with a replica i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millstream.broker.apis.registry import api
@@ -98,25 +98,34 @@ class _Attempt:
         self.is_replica = request.replica_id >= 0 or (
             request.replica_state is not None and request.replica_state.replica_id >= 0
         )
-        for key, item in wanted:
-            self._locate(key, item)
+        self.moved = False
+        """Whether an answer names another leader."""
+        self._locate(wanted)
 
-    def _locate(self, key: Key, item: FetchPartition) -> None:
-        topic, index = key
+    def _locate(self, wanted: Iterable[tuple[Key, FetchPartition]]) -> None:
+        """Finds the partitions, or answers that they are not here."""
         topics = self.broker.topics
-        partition = topics.partition_by_id(topic, index) if isinstance(topic, bytes) else topics.partition(topic, index)
-        if partition is not None and not self.is_replica:
-            self.sources.append((key, item, partition))
-            return
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if partition is not None:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif isinstance(topic, bytes) and topics.get_by_id(topic) is None and not self._was_there(key):
-            code = ErrorCode.UNKNOWN_TOPIC_ID
-        self.answers[key] = _failed(index, code)
+        last: str | bytes | None = None
+        partitions: Sequence[Partition] = ()
+        for key, item in wanted:
+            name, index = key
+            if name is not last:
+                topic = topics.get_by_id(name) if isinstance(name, bytes) else topics.get(name)
+                partitions = () if topic is None else topic.partitions
+                last = name
+            if 0 <= index < len(partitions) and not self.is_replica:
+                self.sources.append((key, item, partitions[index]))
+            else:
+                self.answers[key] = _failed(index, self._why_not(key, partitions))
 
-    def _was_there(self, key: Key) -> bool:
-        return self.session is not None and self.session.has_found(key)
+    def _why_not(self, key: Key, partitions: Sequence[Partition]) -> ErrorCode:
+        topic, index = key
+        if 0 <= index < len(partitions):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        was_there = self.session is not None and self.session.has_found(key)
+        if isinstance(topic, bytes) and not partitions and not was_there:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def read(self) -> bool:
         """Reads every partition; whether the response is complete, so that there is nothing to wait for."""
@@ -143,10 +152,20 @@ class _Attempt:
                     diverging_epoch=diverging,
                     records=b"",
                 )
-            room = max(0, self.max_bytes - self.size)
+            offset = item.fetch_offset
+            room = self.max_bytes - self.size
+            if offset == log.high_watermark or (room <= 0 < self.size and log.holds(offset)):
+                return PartitionData(
+                    partition_index=item.partition,
+                    high_watermark=log.high_watermark,
+                    last_stable_offset=log.last_stable_offset,
+                    log_start_offset=log.log_start_offset,
+                    aborted_transactions=[] if self.committed else None,
+                    records=b"",
+                )
             read = log.read(
-                item.fetch_offset,
-                min(item.partition_max_bytes, room),
+                offset,
+                max(min(item.partition_max_bytes, room), 0),
                 isolation=self.isolation,
                 min_one_message=self.size == 0,
             )
@@ -176,6 +195,7 @@ class _Attempt:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # those clients do not know the storage error and would give up
         answer = _failed(index, code)
         if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            self.moved = True
             answer.current_leader = LeaderIdAndEpoch(leader_id=self.broker.node_id, leader_epoch=partition.leader_epoch)
         return answer
 
@@ -216,8 +236,7 @@ class _Attempt:
     async def _respond_after(self, enough: asyncio.Future[None]) -> FetchResponse:
         await enough
         sources, self.sources = self.sources, []
-        for key, item, _ in sources:
-            self._locate(key, item)  # a topic may have been deleted meanwhile
+        self._locate((key, item) for key, item, _ in sources)  # a topic may have been deleted meanwhile
         self.read()
         return self.respond()
 
@@ -235,13 +254,10 @@ class _Attempt:
             session_id = self.broker.fetch_sessions.create(self.request, self.by_id, answers, now)
         else:
             session_id = 0
-        return FetchResponse(
-            session_id=session_id, responses=_by_topic(answers), node_endpoints=self._endpoints(answers)
-        )
+        endpoints = self._endpoints() if self.moved else []
+        return FetchResponse(session_id=session_id, responses=_by_topic(answers), node_endpoints=endpoints)
 
-    def _endpoints(self, answers: dict[Key, PartitionData]) -> list[NodeEndpoint]:
-        if all(answer.current_leader is None for answer in answers.values()):
-            return []
+    def _endpoints(self) -> list[NodeEndpoint]:
         host, port = self.broker.endpoint(self.context)
         return [NodeEndpoint(node_id=self.broker.node_id, host=host, port=port, rack=self.broker.rack)]
 
