@@ -55,7 +55,7 @@ demo: venv  ## See it at work: clicks made, saved by two groups in two stores, a
 	$(BIN)/millstream example run clicks
 
 # A quick look must not replace the page of the docs.
-bench: jars  ## Millstream beside Apache Kafka, in about 20 minutes; ARGS=--quick for 4
+bench: jars  ## Millstream beside Apache Kafka, in about 20 minutes; ARGS=--quick for 3
 	$(BIN)/python -m bench $(or $(ARGS),--page docs/performance.md)
 
 # Without link-time optimisation, which would take three times as long.

@@ -18,7 +18,7 @@ from bench.growth import grow
 from bench.limit import PlainLoop
 from bench.peers import PEERS
 from bench.report import ONE, OTHER, Results
-from bench.rows import FULL, QUICK, ROWS, TINY, RawRequests, Row, Scale
+from bench.rows import FULL, QUICK, ROWS, TAKE_LONG, TINY, RawRequests, Row, Scale
 from bench.spark_rows import SPARK_ROWS
 from bench.systems import ApacheKafka, Millstream, System
 from millstream import __version__
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     scale: Scale = TINY if given.tiny else QUICK if given.quick else FULL
     if given.rounds:
-        scale = scale._replace(rounds=given.rounds)
+        scale = scale._replace(rounds=given.rounds, row_seconds=0)
+    if given.quick and not given.rows:
+        rows = [row for row in rows if not any(fnmatch.fnmatch(row.name, word) for word in TAKE_LONG)]
     begin = time.monotonic()
     results = run(rows, scale, growth=not (given.no_growth or given.quick))
     _write(results, given.out, given.page)
@@ -86,7 +88,8 @@ def with_peers(results: Results, rows: Sequence[Row], scale: Scale) -> Results:
             try:
                 system.start()
                 asked = [row for row in rows if row.for_peers and (system.speaks_kafka or isinstance(row, RawRequests))]
-                found = compare(asked, [system], set(), scale._replace(rounds=min(3, scale.rounds)), _say)
+                fewer = scale._replace(rounds=min(3, scale.rounds), row_seconds=0)
+                found = compare(asked, [system], set(), fewer, _say)
             except (OSError, RuntimeError) as error:
                 missing[peer.name] = str(error)
                 continue
@@ -133,7 +136,7 @@ def _say(line: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Millstream beside Apache Kafka.")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="in 4 minutes: less of everything, and only the two")
+    size.add_argument("--quick", action="store_true", help="in 3 minutes: less of everything, and only the two")
     size.add_argument("--tiny", action="store_true", help="only to see that it runs: the figures mean nothing")
     parser.add_argument("--rows", nargs="+", metavar="PATTERN", help="only rows with such names, like 'consume*'")
     parser.add_argument("--rounds", type=int, help="rounds of each row")

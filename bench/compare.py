@@ -1,4 +1,5 @@
-"""Row after row, the servers in turns: A B A B ..., one round that does not count, then those that do.
+"""Row after row, the servers in turns: A B A B ..., one round that does not count, then those that do: five, or more
+where that takes a few seconds only.
 
 What a peer cannot do is a sentence in the results; what one of the two cannot do ends the benchmark.
 """
@@ -6,6 +7,7 @@ What a peer cannot do is a sentence in the results; what one of the two cannot d
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -80,13 +82,17 @@ def _measure(
         with _excused(system, must, failures):
             prepared[system.name] = row.prepare(system, scale)
     warm_up = 0 if row.is_of_its_own else min(row.warm_up, scale.rounds - 1)
-    for number in range(warm_up + scale.rounds):
+    begin, number = time.monotonic(), 0
+    while number < warm_up + scale.rounds or (
+        number < warm_up + 3 * scale.rounds and time.monotonic() - begin < scale.row_seconds
+    ):
         for system in systems:
             if system.name not in failures:
                 with _excused(system, must, failures):
                     measured = _watched(row, system, scale, prepared[system.name])
                     if number >= warm_up:
                         found[system.name].append(measured)
+        number += 1
     for system in systems:
         if system.name not in failures:
             with _excused(system, must, failures):

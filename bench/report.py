@@ -97,7 +97,7 @@ def check(outcome: Outcome, must: Sequence[str], rounds: int) -> None:
     for line in outcome.series:
         for system in must:
             values = line.values.get(system, [])
-            if len(values) != rounds:
+            if len(values) < rounds:
                 raise AssertionError(f"{line.row}: {system} has {len(values)} of {rounds} rounds")
             if any(value < 0 or (value == 0 and line.unit != "s/GB") for value in values):
                 raise AssertionError(f"{line.row}: {line.figure} of {system} is {values}")
@@ -110,12 +110,12 @@ PAGE = """# How fast it is
 Written by `make bench` on {date}, commit {commit}. {machine}.
 {versions}.
 
-Each row ran {rounds} times for each server, in turns, after one round (on Spark four) that does not count. The ratio is
-the median of the rounds' ratios, Millstream / Apache Kafka; behind it the smallest and the largest. Both servers have
-their default settings (Apache Kafka: heap of 1 GB and the Java options of its own start script; both: no delay for the
-first rebalance of a group, and deleted topics go at once). The clients are the same for both, on native code. Server
-CPU is what the server's process used for a gigabyte of records. [bench/README.md](../bench/README.md) says what each
-row does and how to run it.
+Each row ran {rounds} times for each server, short ones up to {most} times, in turns, after one round that does not
+count (on Spark four). The ratio is the median of the rounds' ratios, Millstream / Apache Kafka; behind it the
+smallest and the largest. Both servers have their default settings (Apache Kafka: heap of 1 GB and the Java options of
+its own start script; both: no delay for the first rebalance of a group, and deleted topics go at once). The clients
+are the same for both, on native code. Server CPU is what the server's process used for a gigabyte of records.
+[bench/README.md](../bench/README.md) says what each row does and how to run it.
 
 **{met} of {count} goals are met.** {missed}
 
@@ -161,6 +161,7 @@ def write_page(results: Results, page: Path) -> None:
             machine=results.machine,
             versions=", ".join(f"{name} {version}".strip() for name, version in results.versions.items()),
             rounds=results.rounds,
+            most=3 * results.rounds,
             met=met,
             count=count,
             missed=_missed(results.series),

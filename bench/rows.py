@@ -48,6 +48,8 @@ class Scale(NamedTuple):
     rounds: int
     largest_log: int
     """Bytes of the log for the restart."""
+    row_seconds: float = 0.0
+    """Rows that take less have more rounds, up to three times as many: short runs differ the most."""
 
     def of(self, count: int, least: int = 128) -> int:
         return max(min(least, count), int(count * self.share))
@@ -56,7 +58,7 @@ class Scale(NamedTuple):
         return max(0.5, wanted * min(1.0, self.share * 2))
 
 
-FULL = Scale(1.0, 5, 5_000 * MB)
+FULL = Scale(1.0, 5, 5_000 * MB, row_seconds=15.0)
 QUICK = Scale(0.1, 2, 500 * MB)
 TINY = Scale(0.002, 1, 4 * MB)
 
@@ -398,3 +400,5 @@ ROWS: tuple[Row, ...] = (
     Start("start to first record"),
     Restart("restart after kill -9, 5 GB log"),
 )
+TAKE_LONG = ("*1,000 partitions", "restart *")
+"""However little is asked of them, so a quick look goes without."""

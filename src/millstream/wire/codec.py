@@ -295,7 +295,12 @@ def _write_value(source: _Source, depth: int, kind: str, value: str, flexible: b
     elif kind == "string":
         source.add(depth, f"w({'_write_compact_string' if flexible else '_write_string'}({value}))")
     elif kind in ("bytes", "records"):
-        source.add(depth, f"{'_write_compact_bytes' if flexible else '_write_bytes'}({value}, w)")
+        name = source.local()
+        source.add(depth, f"{name} = {value}")
+        # A fetch of many partitions is answered with nothing for most of them.
+        empty = "b'\\x01'" if flexible else "b'\\x00\\x00\\x00\\x00'"
+        source.add(depth, f"if {name} == b'': w({empty})")
+        source.add(depth, f"else: {'_write_compact_bytes' if flexible else '_write_bytes'}({name}, w)")
     else:
         pack = struct.Struct(">" + FIXED[kind]).pack
         source.add(depth, f"w({source.bind(pack)}({value}))")
