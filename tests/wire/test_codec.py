@@ -14,11 +14,12 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 import millstream.wire.messages as messages
-from millstream.wire.codec import MalformedMessage, decode, decode_prefix, encode
+from millstream.wire.codec import MalformedMessage, decode, decode_prefix, encode, maker_of
 from millstream.wire.message import Field, Message
+from millstream.wire.messages.fetch import PartitionData
 from millstream.wire.messages.group_records import ConsumerGroupMemberMetadataValue
 from millstream.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from support.raw import make_times_plain
 
 RANGES = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
@@ -189,3 +190,20 @@ def test_a_null_struct_in_a_tagged_field_is_said_with_a_zero() -> None:
     value = decode(ConsumerGroupMemberMetadataValue, written, 0)
     assert (value.client_id, value.rebalance_timeout_ms, value.classic_member_metadata) == ("millstream", 300_000, None)
     assert encode(value, 0) == written
+
+
+@pytest.mark.parametrize("cls", [MetadataResponse, PartitionData, ProduceResponse])
+def test_a_maker_makes_what_the_class_makes(cls: type[Message]) -> None:
+    make = maker_of(cls)
+    assert make() == cls()
+    for field in cls.FIELDS:
+        value = getattr(cls(), field.name)
+        assert getattr(make(**{field.name: value}), field.name) == value
+    lists = [field.name for field in cls.FIELDS if isinstance(getattr(cls(), field.name), list)]
+    assert all(getattr(make(), name) is not getattr(make(), name) for name in lists)
+
+
+def test_a_maker_knows_the_names() -> None:
+    assert maker_of(PartitionData)(partition_index=3, records=b"r") == PartitionData(partition_index=3, records=b"r")
+    with pytest.raises(TypeError, match="nonsense"):
+        maker_of(PartitionData)(nonsense=1)  # type: ignore[call-arg]

@@ -15,12 +15,13 @@ Departure from Apache Kafka: there are no followers, so a fetch with a replica i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millstream.broker.apis.registry import api
 from millstream.broker.fetch_sessions import FetchSession, Key, requested
 from millstream.log.fetch import Isolation
+from millstream.wire.codec import maker_of
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.fetch import (
     AbortedTransaction,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from millstream.broker.topics import Partition
     from millstream.log.partition_log import PartitionLog
 
+partition_data = maker_of(PartitionData)
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 SESSION_VERSIONS = 7
 
@@ -53,7 +55,6 @@ def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> Fet
             session = broker.fetch_sessions.resume(request, by_id, broker.timer.now_ms())
         except KafkaError as error:
             return FetchResponse(error_code=error.code)
-    wanted: Iterable[tuple[Key, FetchPartition]]
     if session is None:
         wanted = requested(request, by_id)
     else:
@@ -74,13 +75,14 @@ class _Attempt:
         context: RequestContext,
         session: FetchSession | None,
         by_id: bool,
-        wanted: Iterable[tuple[Key, FetchPartition]],
+        wanted: list[tuple[Key, FetchPartition]],
     ) -> None:
         self.broker = broker
         self.request = request
         self.context = context
         self.session = session
         self.by_id = by_id
+        self.wanted = wanted
         self.isolation = Isolation(request.isolation_level)
         self.committed = self.isolation is Isolation.READ_COMMITTED
         self.max_bytes = min(
@@ -94,27 +96,25 @@ class _Attempt:
         self.size = 0
         """Bytes of records in the answers."""
         self.answers: dict[Key, PartitionData] = {}
-        self.sources: list[tuple[Key, FetchPartition, Partition]] = []
         self.is_replica = request.replica_id >= 0 or (
             request.replica_state is not None and request.replica_state.replica_id >= 0
         )
         self.moved = False
         """Whether an answer names another leader."""
-        self._locate(wanted)
 
-    def _locate(self, wanted: Iterable[tuple[Key, FetchPartition]]) -> None:
-        """Finds the partitions, or answers that they are not here."""
+    def _located(self) -> Iterator[tuple[Key, FetchPartition, Partition]]:
+        """The partitions that are here; for the others it is answered that they are not."""
         topics = self.broker.topics
         last: str | bytes | None = None
         partitions: Sequence[Partition] = ()
-        for key, item in wanted:
+        for key, item in self.wanted:
             name, index = key
             if name is not last:
                 topic = topics.get_by_id(name) if isinstance(name, bytes) else topics.get(name)
                 partitions = () if topic is None else topic.partitions
                 last = name
             if 0 <= index < len(partitions) and not self.is_replica:
-                self.sources.append((key, item, partitions[index]))
+                yield key, item, partitions[index]
             else:
                 self.answers[key] = _failed(index, self._why_not(key, partitions))
 
@@ -130,12 +130,14 @@ class _Attempt:
     def read(self) -> bool:
         """Reads every partition; whether the response is complete, so that there is nothing to wait for."""
         self.size = 0
-        complete = not self.sources
-        for key, item, partition in self.sources:
-            self.answers[key] = answer = self._read_partition(item, partition)
+        answers = self.answers
+        found = complete = False
+        for key, item, partition in self._located():
+            found = True
+            answers[key] = answer = self._read_partition(item, partition)
             if answer.error_code or answer.diverging_epoch is not None:
                 complete = True
-        return complete or self.size >= self.min_bytes
+        return complete or not found or self.size >= self.min_bytes
 
     def _read_partition(self, item: FetchPartition, partition: Partition) -> PartitionData:
         try:
@@ -155,7 +157,7 @@ class _Attempt:
             offset = item.fetch_offset
             room = self.max_bytes - self.size
             if offset == log.high_watermark or (room <= 0 < self.size and log.holds(offset)):
-                return PartitionData(
+                return partition_data(
                     partition_index=item.partition,
                     high_watermark=log.high_watermark,
                     last_stable_offset=log.last_stable_offset,
@@ -181,7 +183,7 @@ class _Attempt:
                 AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
                 for producer_id, first_offset in read.aborted
             ]
-        return PartitionData(
+        return partition_data(
             partition_index=item.partition,
             high_watermark=read.high_watermark,
             last_stable_offset=read.last_stable_offset,
@@ -207,7 +209,7 @@ class _Attempt:
         """
         loop = asyncio.get_running_loop()
         enough: asyncio.Future[None] = loop.create_future()
-        watches = [(partition.log, self._watch(item, partition.log, enough)) for _, item, partition in self.sources]
+        watches = [(partition.log, self._watch(item, partition.log, enough)) for _, item, partition in self._located()]
         timer = loop.call_later(self.request.max_wait_ms / 1000, _wake, enough)
 
         def stop_watching(_: asyncio.Future[None]) -> None:
@@ -235,8 +237,6 @@ class _Attempt:
 
     async def _respond_after(self, enough: asyncio.Future[None]) -> FetchResponse:
         await enough
-        sources, self.sources = self.sources, []
-        self._locate((key, item) for key, item, _ in sources)  # a topic may have been deleted meanwhile
         self.read()
         return self.respond()
 

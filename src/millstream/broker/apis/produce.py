@@ -21,6 +21,7 @@ from millstream.broker.apis.registry import api
 from millstream.broker.topics import is_internal
 from millstream.log.append import RecordValidationError
 from millstream.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, parse_header
+from millstream.wire.codec import maker_of
 from millstream.wire.compression import Compression
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.produce import (
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from millstream.broker.topics import Topic
     from millstream.log.partition_log import PartitionLog
 
+partition_response = maker_of(PartitionProduceResponse)
+topic_response = maker_of(TopicProduceResponse)
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_OF_TRANSACTIONS_V2 = 12
 FIRST_VERSION_WITH_ZSTD = 7
@@ -96,7 +99,7 @@ class _Attempt:
                 self.failed = True
                 partition = _refusal(item.index, error)
             partitions.append(partition)
-        return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
+        return topic_response(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
 
     def _append(self, topic: Topic | None, data: PartitionProduceData) -> PartitionProduceResponse:
         version = self.context.api_version
@@ -122,7 +125,7 @@ class _Attempt:
             epoch_bump = version >= FIRST_VERSION_OF_TRANSACTIONS_V2
         log = partition.log
         info = log.append(records, leader_epoch=partition.leader_epoch, supports_epoch_bump=epoch_bump, header=header)
-        response = PartitionProduceResponse(
+        response = partition_response(
             index=index,
             base_offset=info.base_offset,
             log_append_time_ms=info.log_append_time,
