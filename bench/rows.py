@@ -58,7 +58,7 @@ class Scale(NamedTuple):
         return max(0.5, wanted * min(1.0, self.share * 2))
 
 
-FULL = Scale(1.0, 5, 5_000 * MB, row_seconds=15.0)
+FULL = Scale(1.0, 5, 5_000 * MB, row_seconds=10.0)
 QUICK = Scale(0.1, 2, 500 * MB)
 TINY = Scale(0.002, 1, 4 * MB)
 
@@ -383,9 +383,9 @@ ROWS: tuple[Row, ...] = (
     Produce("produce 1 kB, 10 producers", 1_000, 300_000, {"acks": 1}, producers=10),
     Produce("produce 1 kB, 100 producers", 1_000, 300_000, {"acks": 1}, producers=100),
     Produce("produce 1 kB, 1,000 partitions", 1_000, 300_000, {"acks": 1}, partitions=1_000),
-    JavaProduce("produce 1 kB, Java's own tool", 1_000, 800_000),  # the first 300,000 while its JVM gets warm
-    Consume("consume 1 kB, one consumer", 1_000, 500_000),
-    Consume("consume 1 kB, 10 consumers of a topic", 1_000, 500_000, partitions=10, consumers=10),
+    JavaProduce("produce 1 kB, Java's own tool", 1_000, 600_000),  # the first 300,000 while its JVM gets warm
+    Consume("consume 1 kB, one consumer", 1_000, 1_000_000),
+    Consume("consume 1 kB, 10 consumers of a topic", 1_000, 700_000, partitions=10, consumers=10),
     ConsumeByGroups("consume 1 kB, 10 groups", 1_000, 60_000),
     Consume("consume 1 kB, 1,000 partitions", 1_000, 300_000, partitions=1_000),
     JavaConsume("consume 1 kB, Java's own tool", 1_000, 500_000),
