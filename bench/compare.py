@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bench import loads
-from bench.rows import COSTS, CPU, MB, MEMORY, Figure, Measured, Row, Scale
+from bench.rows import COSTS, CPU, MB, MEMORY, MORE_ROUNDS, Figure, Measured, Row, Scale
 from bench.systems import System
 
 Say = Callable[[str], None]
@@ -84,7 +84,7 @@ def _measure(
     warm_up = 0 if row.is_of_its_own else min(row.warm_up, scale.rounds - 1)
     begin, number = time.monotonic(), 0
     while number < warm_up + scale.rounds or (
-        number < warm_up + 3 * scale.rounds and time.monotonic() - begin < scale.row_seconds
+        number < warm_up + MORE_ROUNDS * scale.rounds and time.monotonic() - begin < scale.row_seconds
     ):
         for system in systems:
             if system.name not in failures:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bench.compare import Outcome, Series, number
 from bench.growth import Curves, Point
+from bench.rows import MORE_ROUNDS
 
 ONE, OTHER = "Millstream", "Apache Kafka"
 
@@ -166,7 +167,7 @@ def write_page(results: Results, page: Path) -> None:
             machine=results.machine,
             versions=", ".join(f"{name} {version}".strip() for name, version in results.versions.items()),
             rounds=results.rounds,
-            most=3 * results.rounds,
+            most=MORE_ROUNDS * results.rounds,
             met=met,
             count=count,
             missed=_missed(results.series),

@@ -41,6 +41,9 @@ class Measured(NamedTuple):
     """Of records, into or out of the server; 0 where CPU for a gigabyte makes no sense."""
 
 
+MORE_ROUNDS = 3
+
+
 class Scale(NamedTuple):
     """How much: 1 is the full benchmark."""
 
@@ -49,7 +52,7 @@ class Scale(NamedTuple):
     largest_log: int
     """Bytes of the log for the restart."""
     row_seconds: float = 0.0
-    """Rows that take less have more rounds, up to three times as many: short runs differ the most."""
+    """Rows that take less have more rounds, up to `MORE_ROUNDS` times as many: short runs differ the most."""
 
     def of(self, count: int, least: int = 128) -> int:
         return max(min(least, count), int(count * self.share))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from millstream.log.dump_items import BatchEntry, Item, Problem, RecordEntry
-from millstream.log.segment import MOST_ROOM, ROOM_FROM
+from millstream.log.segment import may_be_room
 from millstream.wire.batches import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -50,7 +50,8 @@ def dump_segment(path: Path, base_offset: int, *, records: bool, shallow: bool) 
             head = _read(file, position, HEADER_SIZE)
             problem = _unreadable(file, head, position, size)
             if problem is not None:
-                if not _is_room(file, position, size):
+                # A server that runs, or was killed, has kept the rest of the file for the next batches.
+                if not (may_be_room(position, size) and _is_zero(file, position)):
                     yield problem
                 return
             length = LOG_OVERHEAD + int.from_bytes(head[8:12], "big", signed=True)
@@ -104,11 +105,6 @@ def _unreadable(file: BinaryIO, head: bytes, position: int, size: int) -> Proble
             position, f"torn tail: the batch says it is {LOG_OVERHEAD + length} bytes long, and {left} bytes are left"
         )
     return None
-
-
-def _is_room(file: BinaryIO, position: int, size: int) -> bool:
-    """Whether a server that runs, or was killed, has kept the rest of the file for the next batches."""
-    return position >= ROOM_FROM and size - position <= MOST_ROOM and _is_zero(file, position)
 
 
 def _is_zero(file: BinaryIO, position: int) -> bool:

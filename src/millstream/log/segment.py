@@ -36,8 +36,7 @@ DELETED_SUFFIX: Final = ".deleted"
 ROOM: Final = 1 << 18
 ROOM_FROM: Final = 1 << 20
 _SMALL_BATCH: Final = 1 << 15
-MOST_ROOM: Final = ROOM + _SMALL_BATCH
-_ZEROS: Final = memoryview(bytes(MOST_ROOM))
+_ZEROS: Final = memoryview(bytes(ROOM + _SMALL_BATCH))
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
 MAX_TIMESTAMP: Final = 0x7FFFFFFFFFFFFFFF
@@ -49,6 +48,11 @@ _LOCATOR: Final = Struct(">qi11xi")
 
 def segment_name(base_offset: int) -> str:
     return f"{base_offset:020d}"
+
+
+def may_be_room(position: int, size: int) -> bool:
+    """Whether zeros from `position` to the end of a segment's file can be room, rather than what a crash left."""
+    return position >= ROOM_FROM and size - position <= len(_ZEROS)
 
 
 class BatchPosition(NamedTuple):
@@ -289,8 +293,7 @@ class Segment:
 
     def is_room(self, position: int) -> bool:
         """Whether there is nothing but room from `position` to the end of the file, as `load` found it."""
-        rest = self.size - position
-        return position >= ROOM_FROM and rest <= MOST_ROOM and not any(self.file.read_at(rest, position))
+        return may_be_room(position, self.size) and not any(self.file.read_at(self.size - position, position))
 
     # --- reading
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any, ParamSpec, TypeVar
 
 from millstream.wire.message import Field, Message
@@ -220,26 +221,14 @@ def _fields(cls: type[Message], version: int, *, tagged: bool) -> list[Field]:
     ]
 
 
-def _runs(fields: list[Field]) -> Iterator[list[Field]]:
-    """Fields one by one, but those of fixed width that lie side by side together."""
-    run: list[Field] = []
-    for field in fields:
-        if field.kind in FIXED and not field.array:
-            run.append(field)
-            continue
-        if run:
-            yield run
-            run = []
-        yield [field]
-    if run:
-        yield run
-
-
-def _layout(run: list[Field]) -> struct.Struct | None:
-    """Of a run of fields of fixed width; None for any other field."""
-    if run[0].kind not in FIXED or run[0].array:
-        return None
-    return struct.Struct(">" + "".join(FIXED[field.kind] for field in run))
+def _runs(fields: list[Field]) -> Iterator[tuple[list[Field], struct.Struct | None]]:
+    """Fields of fixed width that lie side by side, with their layout; every other field by itself."""
+    for fixed, group in groupby(fields, lambda field: field.kind in FIXED and not field.array):
+        if fixed:
+            run = list(group)
+            yield run, struct.Struct(">" + "".join(FIXED[field.kind] for field in run))
+        else:
+            yield from (([field], None) for field in group)
 
 
 # --- makers ---------------------------------------------------------------------------------------------------------
@@ -256,9 +245,9 @@ def maker_of(cls: Callable[P, M]) -> Callable[P, M]:
     source.add(1, f"m = _new({source.bind(cls)})")
     for field in cls.FIELDS:
         default = getattr(blank, field.name)
-        if isinstance(default, list):
+        if isinstance(default, list | Message):
             parameters.append(f"{field.name}=None")
-            source.add(1, f"m.{field.name} = [] if {field.name} is None else {field.name}")
+            source.add(1, f"m.{field.name} = {_unset(source, default)} if {field.name} is None else {field.name}")
         else:
             parameters.append(f"{field.name}={source.bind(default)}")
             source.add(1, f"m.{field.name} = {field.name}")
@@ -281,8 +270,7 @@ def writer_for(cls: type[Message], version: int) -> Writer:
 
 
 def _write_struct(source: _Source, depth: int, cls: type[Message], value: str, version: int, flexible: bool) -> None:
-    for run in _runs(_fields(cls, version, tagged=False)):
-        layout = _layout(run)
+    for run, layout in _runs(_fields(cls, version, tagged=False)):
         if layout is None:
             _write_field(source, depth, run[0], f"{value}.{run[0].name}", version, flexible)
         else:
@@ -412,8 +400,7 @@ def _read_struct(source: _Source, depth: int, cls: type[Message], target: str, v
     for field in cls.FIELDS:
         if field not in read:
             source.add(depth, f"{target}.{field.name} = {_unset(source, getattr(blank, field.name))}")
-    for run in _runs(read):
-        layout = _layout(run)
+    for run, layout in _runs(read):
         if layout is None:
             _read_field(source, depth, run[0], f"{target}.{run[0].name}", version, flexible)
         else:

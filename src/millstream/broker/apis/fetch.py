@@ -145,49 +145,36 @@ class _Attempt:
                 partition.check_leader_epoch(item.current_leader_epoch)
             log = partition.log
             diverging = _diverging(item, log) if item.last_fetched_epoch >= 0 else None
-            if diverging is not None:
-                return PartitionData(
-                    partition_index=item.partition,
-                    high_watermark=log.high_watermark,
-                    last_stable_offset=log.last_stable_offset,
-                    log_start_offset=log.log_start_offset,
-                    diverging_epoch=diverging,
-                    records=b"",
-                )
             offset = item.fetch_offset
             room = self.max_bytes - self.size
-            if offset == log.high_watermark or (room <= 0 < self.size and log.holds(offset)):
-                return partition_data(
-                    partition_index=item.partition,
-                    high_watermark=log.high_watermark,
-                    last_stable_offset=log.last_stable_offset,
-                    log_start_offset=log.log_start_offset,
-                    aborted_transactions=[] if self.committed else None,
-                    records=b"",
+            if diverging is not None or offset == log.high_watermark or (room <= 0 < self.size and log.holds(offset)):
+                read = None  # there is nothing to give: no look into the log
+            else:
+                read = log.read(
+                    offset,
+                    max(min(item.partition_max_bytes, room), 0),
+                    isolation=self.isolation,
+                    min_one_message=self.size == 0,
                 )
-            read = log.read(
-                offset,
-                max(min(item.partition_max_bytes, room), 0),
-                isolation=self.isolation,
-                min_one_message=self.size == 0,
-            )
         except KafkaError as error:
             return self._refused(item.partition, partition, error.code)
         records: list[Any] | bytes = b""
-        if read.length and not read.first_entry_incomplete:
-            records = [read]
-            self.size += read.length
-        aborted: list[AbortedTransaction] | None = [] if self.committed else None
-        if read.aborted:
-            aborted = [
-                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in read.aborted
-            ]
+        aborted: list[AbortedTransaction] | None = [] if self.committed and diverging is None else None
+        if read is not None:
+            if read.length and not read.first_entry_incomplete:
+                records = [read]
+                self.size += read.length
+            if read.aborted:
+                aborted = [
+                    AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                    for producer_id, first_offset in read.aborted
+                ]
         return partition_data(
             partition_index=item.partition,
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            diverging_epoch=diverging,
             aborted_transactions=aborted,
             records=records,
         )
