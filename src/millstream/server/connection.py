@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from millstream.broker.context import RequestContext
 from millstream.logs import get_logger
+from millstream.server import pacing
 from millstream.server.file_sender import SMALLEST, FileSender
 from millstream.server.frames import FrameError, FrameReader
 from millstream.server.routes import REQUEST_HEADER, BadRequest, Route, route
@@ -79,6 +80,8 @@ class Connection(asyncio.BufferedProtocol):
         self._context.connection_id = f"{here[0]}:{here[1]}-{self._peer}"
         self._context.local_host = here[0]
         self._set_socket_buffers(transport.get_extra_info("socket"))
+        if self._server.pacing_taken is not None and peer[0] != here[0]:
+            pacing.give_back(transport.get_extra_info("socket"), self._server.pacing_taken)
         transport.set_write_buffer_limits(high=SEND_AHEAD_BYTES, low=SEND_CHUNK_BYTES)
         refusal = self._server.admit(self)
         if refusal is not None:

@@ -19,6 +19,7 @@ from millstream.broker.broker import Broker
 from millstream.broker.configs.listeners import Listener, broker_listeners
 from millstream.log.manager import DataFolderLockedError
 from millstream.logs import get_logger
+from millstream.server import pacing
 from millstream.server.connection import Connection
 from millstream.server.frames import BufferPool
 from millstream.server.memory import RequestMemory
@@ -58,6 +59,8 @@ class Server:
         self._listeners: list[asyncio.Server] = []
         self.addresses: dict[str, tuple[str, int]] = {}
         """Where each listener listens, by its name."""
+        self.pacing_taken: bytes | None = None
+        """From peers on this machine."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self._without_connections = asyncio.Event()
@@ -133,6 +136,8 @@ class Server:
         except OSError as error:
             reason = LISTEN_ERRORS.get(error.errno or 0, error.strerror or str(error))
             raise ServerError(f"cannot listen on {listener.host}:{listener.port}: {reason}") from error
+        for listening in server.sockets:
+            self.pacing_taken = pacing.take_away(listening)
         self._listeners.append(server)
         self.addresses[listener.name] = (listener.host, server.sockets[0].getsockname()[1])
 
