@@ -6,13 +6,15 @@ what is missing; a result that is not whole is no result.
 
 from __future__ import annotations
 
+import multiprocessing
 import re
 import subprocess
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from multiprocessing.pool import Pool
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -21,6 +23,7 @@ from millstream.cluster.bench_worker import payloads
 from millstream.engines import jars
 
 PATIENCE = 60.0
+MOST_CONSUMERS = 10
 Settings = Mapping[str, str | int | float | bool]
 QUIET = {"log_level": 0}
 """What clients say of servers that were stopped is not for the terminal; what fails is an exception."""
@@ -287,31 +290,57 @@ def take(client: Consumer, wanted: int) -> float:
 def consume(bootstrap: str, topic: str, *, records: Sequence[int], consumers: int = 1) -> float:
     """Seconds from the first record until the consumers have all; each has its share of the partitions, which have so
     many records each."""
-    clients = [consumer(bootstrap) for _ in range(consumers)]
-    for index, client in enumerate(clients):
-        mine = range(index, len(records), consumers)
-        client.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in mine])
-    return _take_all(clients, [sum(records[index::consumers]) for index in range(consumers)])
+    shares = [range(index, len(records), consumers) for index in range(consumers)]
+    return _in_processes(
+        [
+            partial(_consume_share, bootstrap, topic, share, sum(records[partition] for partition in share))
+            for share in shares
+        ]
+    )
+
+
+def _consume_share(bootstrap: str, topic: str, partitions: Sequence[int], wanted: int) -> tuple[float, float]:
+    client = consumer(bootstrap)
+    client.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+    return _first_and_last(client, wanted)
 
 
 def consume_by_groups(bootstrap: str, topic: str, *, records: int, groups: int) -> float:
     """Seconds from the first record until each of the groups, of one member, has everything."""
-    clients = [consumer(bootstrap, f"{topic}-{uuid.uuid4().hex[:6]}") for _ in range(groups)]
-    for client in clients:
-        client.subscribe([topic])
-    return _take_all(clients, [records] * groups)
+    return _in_processes([partial(_consume_as_group, bootstrap, topic, records) for _ in range(groups)])
 
 
-def _take_all(clients: Sequence[Consumer], wanted: Sequence[int]) -> float:
-    firsts = []
+def _consume_as_group(bootstrap: str, topic: str, wanted: int) -> tuple[float, float]:
+    client = consumer(bootstrap, f"{topic}-{uuid.uuid4().hex[:6]}")
+    client.subscribe([topic])
+    return _first_and_last(client, wanted)
 
-    def run(client: Consumer, count: int) -> None:
-        firsts.append(take(client, count))
 
-    _in_threads([partial(run, client, count) for client, count in zip(clients, wanted, strict=True) if count])
-    end = time.perf_counter()
-    _in_threads([client.close for client in clients])
-    return end - min(firsts)
+def _first_and_last(client: Consumer, wanted: int) -> tuple[float, float]:
+    """When the first and the last record came."""
+    try:
+        return take(client, wanted), time.perf_counter()
+    finally:
+        client.close()
+
+
+def _in_processes(works: Sequence[Callable[[], tuple[float, float]]]) -> float:
+    """Each in a process of its own, as consumers are: in one, they would wait for one interpreter. Seconds from the
+    first record that any of them had to the last."""
+    running = [_processes().apply_async(work) for work in works]
+    try:
+        times = [work.get(2 * PATIENCE) for work in running]
+    except multiprocessing.TimeoutError:
+        _processes().terminate()
+        _processes.cache_clear()
+        raise Failed(f"a consumer is still busy after {2 * PATIENCE:.0f} s") from None
+    return max(last for _, last in times) - min(first for first, _ in times)
+
+
+@cache
+def _processes() -> Pool:
+    """They stay for the next round, and end with this one."""
+    return multiprocessing.get_context("spawn").Pool(MOST_CONSUMERS)
 
 
 def produce_and_consume(bootstrap: str, topic: str, *, size: int, records: int, settings: Settings) -> float:

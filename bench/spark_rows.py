@@ -96,6 +96,6 @@ class SparkCopy(_SparkRow):
 
 
 SPARK_ROWS: tuple[Row, ...] = (
-    SparkBatch("Spark batch read, 1 kB", 1_000, 400_000),
+    SparkBatch("Spark batch read, 1 kB", 1_000, 600_000),
     SparkCopy("Spark streaming copy, 1 kB", 1_000, 200_000),
 )
