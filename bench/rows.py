@@ -393,7 +393,7 @@ ROWS: tuple[Row, ...] = (
     Consume("consume 1 kB, 1,000 partitions", 1_000, 300_000, partitions=1_000),
     JavaConsume("consume 1 kB, Java's own tool", 1_000, 500_000),
     ProduceAndConsume("produce and consume 1 kB at once", 1_000, 300_000),
-    Latency("latency, 1,000 records/s of 100 B", 100, 1_000, 5.0),
+    Latency("latency, 1,000 records/s of 100 B", 100, 1_000, 3.0),
     Latency("latency, 5,000 records/s of 100 B", 100, 5_000, 3.0),
     Transactions("transactions of one record", 500),
     Flushed("flush.messages=1, 20 producers", 20, 2.0),

@@ -37,6 +37,31 @@ def test_a_read_gives_what_fits_and_cuts_the_last_batch(harness: Harness) -> Non
     assert part.read(part.length - 1, 100) == part.read_all()[-1:]
 
 
+def test_large_batches_are_not_cut_and_the_reader_goes_on_behind_them(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    large = b"v" * 300_000
+    size = len(batch(large))
+    for value in (large, large, large, b"small", large, large):
+        harness.append(value)
+    small = len(batch(b"small"))
+
+    def whole(offset: int, limit: int) -> list[int]:
+        found = harness.log.read(offset, limit)
+        data = found.read_all()
+        headers = [header for _, header in iterate_headers(data)]
+        assert sum(header.size_in_bytes for header in headers) == found.length == len(data)
+        return [header.base_offset for header in headers]
+
+    assert whole(0, 2 * size + 1000) == [0, 1]
+    assert whole(2, size + small) == [2, 3]
+    assert whole(0, 2 * size) == [0, 1]
+    assert whole(0, size) == [0]
+    assert whole(1, size - 1) == [1]  # one message at least
+    cut = harness.log.read(3, small + 10)  # among small ones it is cut, as Apache Kafka does it
+    assert cut.length == small + 10
+    assert whole(4, 10 * size) == [4, 5]
+
+
 def test_the_first_batch_is_whole_if_one_message_is_wanted(harness: Harness) -> None:
     assert harness.log.read(2, 1, min_one_message=True).length == SIZE
     assert harness.log.read(2, 0, min_one_message=True).length == SIZE

@@ -1,10 +1,11 @@
 """From offsets to places in the files: what a read of the log needs, and nothing of how the log grows.
 
-Places are found, cheapest first, among the last appends, among the beginnings of open transactions, among the bounds
+Places are found, cheapest first, among the last appends, among the beginnings of open transactions, among the places
 looked up lately, and at last through the offset index and a short scan. So consumers at the tail cost no look into a
 file, and the last stable offset is not searched for again with every fetch.
 """
 
+from struct import Struct
 from typing import Final
 
 from millstream.log.producer_state import ProducerState
@@ -14,6 +15,9 @@ from millstream.log.transaction_index import AbortedTransaction
 from millstream.wire.batches import LOG_OVERHEAD
 
 _REMEMBERED: Final = 32
+_LARGE_BATCH: Final = 256 * 1024
+"""From here on a cut one is worth avoiding; among smaller ones the look for the cut would cost more than it saves."""
+_BATCH_START: Final = Struct(">qi")
 
 
 class LogReader:
@@ -24,7 +28,7 @@ class LogReader:
         self._producers = producers
         # Base offset -> position in the active segment, of the last appends.
         self._recent: dict[int, int] = {}
-        # Offset -> (segment base offset, position), of bounds that were looked up in the files.
+        # Offset -> (segment base offset, position), of places that were looked up in the files.
         self._positions: dict[int, tuple[int, int]] = {}
 
     def note_append(self, base_offset: int, position: int) -> None:
@@ -46,6 +50,9 @@ class LogReader:
         if position is not None:
             return segments.active, position
         index = segments.floor_index(offset)
+        known = self._positions.get(offset)
+        if known is not None and segments[index].base_offset == known[0]:
+            return segments[index], known[1]
         while 0 <= index < len(segments):
             segment = segments[index]
             batch = segment.locate(offset)
@@ -70,11 +77,14 @@ class LogReader:
             found = self.find(offset)
             if found is None:
                 return active.base_offset, active.size
-            cached = found[0].base_offset, found[1]
-            if len(self._positions) >= _REMEMBERED:
-                self._positions.clear()
-            self._positions[offset] = cached
+            cached = self._remember(offset, found[0].base_offset, found[1])
         return cached
+
+    def _remember(self, offset: int, segment_base: int, position: int) -> tuple[int, int]:
+        if len(self._positions) >= _REMEMBERED:
+            self._positions.clear()
+        self._positions[offset] = place = segment_base, position
+        return place
 
     def end_position(self, segment: Segment, upper: int, log_end_offset: int) -> int:
         """Where a reader of this segment has to stop so that it sees nothing from offset `upper` on."""
@@ -85,15 +95,27 @@ class LogReader:
             return position
         return segment.size if segment.base_offset < segment_base else 0
 
-    @staticmethod
-    def limit(segment: Segment, position: int, available: int, max_bytes: int, *, whole: bool) -> tuple[int, bool]:
-        """How many of the available bytes to give, and whether that cuts off even the first batch."""
+    def limit(
+        self, segment: Segment, position: int, available: int, max_bytes: int, *, whole: bool
+    ) -> tuple[int, bool]:
+        """How many of the available bytes to give, and whether that cuts off even the first batch.
+
+        Large batches are given whole: who gets a part of one throws it away and asks again. Where the next one begins
+        is remembered, since that is where the reader goes on.
+        """
         if available <= max_bytes:
             return available, False
-        first = int.from_bytes(segment.file.read_at(4, position + 8), "big") + LOG_OVERHEAD
-        if first <= max_bytes:
-            return max_bytes, False
-        return (first, False) if whole else (max_bytes, True)
+        _, size = _batch_at(segment, position)
+        if size > max_bytes:
+            return (size, False) if whole else (max_bytes, True)
+        length = size
+        while size >= _LARGE_BATCH:
+            base_offset, size = _batch_at(segment, position + length)
+            if length + size > max_bytes:
+                self._remember(base_offset, segment.base_offset, position + length)
+                return length, False
+            length += size
+        return max_bytes, False
 
     def bytes_between(self, start: int, end: int, log_end_offset: int) -> int:
         start_base, start_position = self.position_of(start, log_end_offset)
@@ -122,3 +144,9 @@ class LogReader:
         if end is None:
             end = self._segments.end_of(segment, log_end_offset)
         return [(entry.producer_id, entry.first_offset) for entry in self.aborted_in(offset, end)]
+
+
+def _batch_at(segment: Segment, position: int) -> tuple[int, int]:
+    """Base offset and size."""
+    base_offset, length = _BATCH_START.unpack(segment.file.read_at(_BATCH_START.size, position))
+    return base_offset, length + LOG_OVERHEAD

@@ -156,7 +156,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         finally:
             self._pumping = False
-        self._empty_outbox()
+        if self._context.woke_readers:  # they wait for the record, our peer only for the word that it is there
+            self._context.woke_readers = False
+            asyncio.get_running_loop().call_soon(self._empty_outbox)
+        else:
+            self._empty_outbox()
         if self._ended and not self._busy and not self._write_paused:
             self.close()
         if self._busy or self._write_paused or self._held_bytes or not self._reading:

@@ -124,6 +124,8 @@ class _Attempt:
             self._join_transaction(topic.name, index, header)
             epoch_bump = version >= FIRST_VERSION_OF_TRANSACTIONS_V2
         log = partition.log
+        if log.has_listeners:
+            self.context.woke_readers = True
         info = log.append(records, leader_epoch=partition.leader_epoch, supports_epoch_bump=epoch_bump, header=header)
         response = partition_response(
             index=index,
