@@ -6,6 +6,7 @@ what is missing; a result that is not whole is no result.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import re
 import subprocess
@@ -290,13 +291,8 @@ def take(client: Consumer, wanted: int) -> float:
 def consume(bootstrap: str, topic: str, *, records: Sequence[int], consumers: int = 1) -> float:
     """Seconds from the first record until the consumers have all; each has its share of the partitions, which have so
     many records each."""
-    shares = [range(index, len(records), consumers) for index in range(consumers)]
-    return _in_processes(
-        [
-            partial(_consume_share, bootstrap, topic, share, sum(records[partition] for partition in share))
-            for share in shares
-        ]
-    )
+    shares = [(range(index, len(records), consumers), sum(records[index::consumers])) for index in range(consumers)]
+    return _in_processes([partial(_consume_share, bootstrap, topic, share, count) for share, count in shares if count])
 
 
 def _consume_share(bootstrap: str, topic: str, partitions: Sequence[int], wanted: int) -> tuple[float, float]:
@@ -340,7 +336,9 @@ def _in_processes(works: Sequence[Callable[[], tuple[float, float]]]) -> float:
 @cache
 def _processes() -> Pool:
     """They stay for the next round, and end with this one."""
-    return multiprocessing.get_context("spawn").Pool(MOST_CONSUMERS)
+    pool = multiprocessing.get_context("spawn").Pool(MOST_CONSUMERS)
+    atexit.register(pool.terminate)
+    return pool
 
 
 def produce_and_consume(bootstrap: str, topic: str, *, size: int, records: int, settings: Settings) -> float:

@@ -43,7 +43,6 @@ class RequestContext:
         """Set by a quota: the connection is not read from for that long after the response."""
         self.close = False
         """Set by a handler that answers nothing but wants the peer to notice (a failed produce without acks)."""
-
         self.woke_readers = False
         """Set by a handler that brought others what they wait for: they are answered first."""
 

@@ -100,8 +100,8 @@ class LogReader:
     ) -> tuple[int, bool]:
         """How many of the available bytes to give, and whether that cuts off even the first batch.
 
-        Large batches are given whole: who gets a part of one throws it away and asks again. Where the next one begins
-        is remembered, since that is where the reader goes on.
+        Behind a large batch nothing is cut: who gets a part of one throws it away and asks again. Where the next one
+        begins is remembered, since that is where the reader goes on.
         """
         if available <= max_bytes:
             return available, False

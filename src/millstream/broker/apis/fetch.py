@@ -5,7 +5,7 @@ batch of the first partition with data comes whole even if it is larger than eve
 fetch that finds less than `min_bytes` waits and is woken by the append that brings enough, or by `max_wait_ms`.
 
 Departures from Apache Kafka: there are no followers, so a fetch with a replica id is answered NOT_LEADER_OR_FOLLOWER;
-batches of 256 kB and more are not cut but left for the next fetch, since a client would throw the part away.
+a slice of batches of 256 kB and more ends with a whole one, since a client would throw the part of one away.
 
 - v4: isolation levels. v5: log start offset. v7: sessions (KIP-227). v9: leader epoch check. v11: rack. v12: flexible,
   diverging epochs (KIP-595). v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: node endpoints (KIP-951).
