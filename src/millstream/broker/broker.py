@@ -71,7 +71,8 @@ class Broker:
         self.cluster_id = ""
         self.clock = SystemClock()
         self.timer = LoopTimer(self.clock)
-        self.fetch_sessions = FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"))
+        slots = settings.int("max.incremental.fetch.session.cache.slots")
+        self.fetch_sessions = FetchSessions(slots, self.timer.now_ms)
         self.fetch_max_bytes = settings.int("fetch.max.bytes")
         self._ephemeral = ephemeral
         self._advertised = advertised_listeners(settings)

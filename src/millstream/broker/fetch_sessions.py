@@ -11,6 +11,7 @@ not made: the consumer then goes on with full fetches.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -99,14 +100,15 @@ def requested(request: FetchRequest, by_id: bool) -> list[tuple[Key, FetchPartit
 class FetchSessions:
     """All sessions of the server."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
         self._slots = slots
+        self._now_ms = now_ms
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def resume(self, request: FetchRequest, by_id: bool, now_ms: int) -> FetchSession | None:
+    def resume(self, request: FetchRequest, by_id: bool) -> FetchSession | None:
         """The session of an incremental fetch, brought up to date; None for a fetch that carries all it wants
         itself."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -121,16 +123,16 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         session.update(request)
         session.epoch = session.epoch + 1 if session.epoch < 0x7FFFFFFF else 1
-        session.last_used_ms = now_ms
+        session.last_used_ms = self._now_ms()
         if not session.partitions:
             del self._sessions[session.session_id]
         return session
 
-    def create(self, request: FetchRequest, by_id: bool, answers: dict[Key, PartitionData], now_ms: int) -> int:
+    def create(self, request: FetchRequest, by_id: bool, answers: dict[Key, PartitionData]) -> int:
         """Remembers a full fetch and its answers; the new session's id, or 0 if it is not kept."""
-        if request.session_epoch != INITIAL_EPOCH or not answers or not self._make_room(len(answers), now_ms):
+        if request.session_epoch != INITIAL_EPOCH or not answers or not self._make_room(len(answers)):
             return NO_SESSION
-        session = FetchSession(self._unused_id(), by_id, now_ms)
+        session = FetchSession(self._unused_id(), by_id, self._now_ms())
         session.update(request)
         for key, answer in answers.items():
             cached = session.partitions.get(key)
@@ -139,7 +141,7 @@ class FetchSessions:
         self._sessions[session.session_id] = session
         return session.session_id
 
-    def _make_room(self, size: int, now_ms: int) -> bool:
+    def _make_room(self, size: int) -> bool:
         if len(self._sessions) < self._slots:
             return True
         if not self._sessions:
@@ -147,7 +149,7 @@ class FetchSessions:
         oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
         smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
         for victim, may_go in (
-            (oldest, now_ms - oldest.last_used_ms > EVICTION_MS),
+            (oldest, self._now_ms() - oldest.last_used_ms > EVICTION_MS),
             (smallest, len(smallest.partitions) < size),
         ):
             if may_go:

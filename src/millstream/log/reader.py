@@ -15,13 +15,14 @@ from millstream.log.transaction_index import AbortedTransaction
 from millstream.wire.batches import LOG_OVERHEAD
 
 _REMEMBERED: Final = 32
+_REMEMBERED_BATCHES: Final = 256
 _LARGE_BATCH: Final = 256 * 1024
 """From here on a cut one is worth avoiding; among smaller ones the look for the cut would cost more than it saves."""
 _BATCH_START: Final = Struct(">qi")
 
 
 class LogReader:
-    __slots__ = ("_positions", "_producers", "_recent", "_segments")
+    __slots__ = ("_batches", "_positions", "_producers", "_recent", "_segments")
 
     def __init__(self, segments: Segments, producers: ProducerState) -> None:
         self._segments = segments
@@ -30,6 +31,8 @@ class LogReader:
         self._recent: dict[int, int] = {}
         # Offset -> (segment base offset, position), of places that were looked up in the files.
         self._positions: dict[int, tuple[int, int]] = {}
+        # (Segment base offset, position) -> (base offset, size), of batches whose beginning was read.
+        self._batches: dict[tuple[int, int], tuple[int, int]] = {}
 
     def note_append(self, base_offset: int, position: int) -> None:
         recent = self._recent
@@ -42,6 +45,7 @@ class LogReader:
         """Segments were rolled, cut or replaced."""
         self._recent.clear()
         self._positions.clear()
+        self._batches.clear()
 
     def find(self, offset: int) -> tuple[Segment, int] | None:
         """The segment and position of the first batch that ends at `offset` or behind it."""
@@ -81,7 +85,7 @@ class LogReader:
         return cached
 
     def _remember(self, offset: int, segment_base: int, position: int) -> tuple[int, int]:
-        if len(self._positions) >= _REMEMBERED:
+        if len(self._positions) >= _REMEMBERED_BATCHES:
             self._positions.clear()
         self._positions[offset] = place = segment_base, position
         return place
@@ -105,17 +109,28 @@ class LogReader:
         """
         if available <= max_bytes:
             return available, False
-        _, size = _batch_at(segment, position)
+        _, size = self._batch_at(segment, position)
         if size > max_bytes:
             return (size, False) if whole else (max_bytes, True)
         length = size
         while size >= _LARGE_BATCH:
-            base_offset, size = _batch_at(segment, position + length)
+            base_offset, size = self._batch_at(segment, position + length)
             if length + size > max_bytes:
                 self._remember(base_offset, segment.base_offset, position + length)
                 return length, False
             length += size
         return max_bytes, False
+
+    def _batch_at(self, segment: Segment, position: int) -> tuple[int, int]:
+        """Base offset and size; several consumers of a topic ask for the same ones."""
+        place = segment.base_offset, position
+        found = self._batches.get(place)
+        if found is None:
+            base_offset, length = _BATCH_START.unpack(segment.file.read_at(_BATCH_START.size, position))
+            if len(self._batches) >= _REMEMBERED_BATCHES:
+                self._batches.clear()
+            found = self._batches[place] = base_offset, length + LOG_OVERHEAD
+        return found
 
     def bytes_between(self, start: int, end: int, log_end_offset: int) -> int:
         start_base, start_position = self.position_of(start, log_end_offset)
@@ -140,13 +155,9 @@ class LogReader:
         self, segment: Segment, position: int, length: int, offset: int, log_end_offset: int
     ) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions a reader of this slice has to know."""
+        if not self._segments.have_aborted(offset):
+            return []
         end = segment.offset_index.offset_at_or_after(position + length)
         if end is None:
             end = self._segments.end_of(segment, log_end_offset)
         return [(entry.producer_id, entry.first_offset) for entry in self.aborted_in(offset, end)]
-
-
-def _batch_at(segment: Segment, position: int) -> tuple[int, int]:
-    """Base offset and size."""
-    base_offset, length = _BATCH_START.unpack(segment.file.read_at(_BATCH_START.size, position))
-    return base_offset, length + LOG_OVERHEAD

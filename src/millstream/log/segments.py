@@ -69,6 +69,10 @@ class Segments:
         """The offset where the next segment begins, or the log's end."""
         return self.next_base_offset(self.floor_index(segment.base_offset)) or log_end_offset
 
+    def have_aborted(self, offset: int) -> bool:
+        """Whether a transaction was aborted at `offset` or behind it, for all that is known without a look."""
+        return any(segment.transaction_index.size for segment in self._items[max(self.floor_index(offset), 0) :])
+
     def size(self) -> int:
         return sum(segment.size for segment in self._items)
 

@@ -281,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_large(self, parts: list[Any]) -> None:
         assert self._transport is not None
-        if self._is_for_the_kernel(parts):
+        if len(parts) > 1 and self._transport.get_write_buffer_size() == 0:
             self._send_by_kernel(parts)
             return
         ready: list[Buffer] = []
@@ -304,12 +304,8 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(self._outbox))
         self._outbox.clear()
 
-    def _is_for_the_kernel(self, parts: list[Any]) -> bool:
-        """Whether it is large, made of files, and the transport has nothing to send before it."""
-        size = sum(len(part) for part in parts if not isinstance(part, _BYTES))
-        return size >= SMALLEST and self._transport is not None and self._transport.get_write_buffer_size() == 0
-
     def _send_by_kernel(self, parts: list[Any]) -> None:
+        """There are files, and the transport has nothing to send before them."""
         assert self._transport is not None
         if self._files is None:
             peer = self._transport.get_extra_info("socket")

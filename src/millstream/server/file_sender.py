@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 SMALLEST = 32 * 1024
-"""Bytes of files from which on it is worth it."""
+"""Bytes from which on it is worth it."""
+_BYTES = (bytes, bytearray, memoryview)
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
@@ -61,21 +62,21 @@ class FileSender:
         parts = self._parts
         while parts:
             part = parts[0]
-            left = len(part) - self._sent
+            sent = self._sent
+            left = len(part) - sent
             try:
-                if isinstance(part, bytes | bytearray | memoryview):
-                    count = self._socket.send(memoryview(part)[self._sent :])
-                elif left:
-                    position = part.position + self._sent
-                    count = os.sendfile(self._socket.fileno(), part.file.fileno(), position, left)
+                if not left:
+                    count = 0
+                elif isinstance(part, _BYTES):
+                    count = self._socket.send(memoryview(part)[sent:] if sent else part)
+                else:
+                    count = os.sendfile(self._socket.fileno(), part.file.fileno(), part.position + sent, left)
                     if not count:
                         raise OSError(f"a segment ends {left} bytes before the end of what was promised")
-                else:
-                    count = 0
             except BlockingIOError:
                 return False
             if count < left:
-                self._sent += count
+                self._sent = sent + count
             else:
                 parts.popleft()
                 self._sent = 0

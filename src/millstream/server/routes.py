@@ -16,7 +16,7 @@ from millstream.broker.apis.registry import APIS, Api
 from millstream.wire.codec import is_flexible, read_uvarint, reader_for, writer_for
 from millstream.wire.message import Message
 
-API_VERSIONS_KEY = 18
+FETCH_KEY, API_VERSIONS_KEY = 1, 18
 REQUEST_HEADER = struct.Struct(">hhih")
 _RESPONSE_HEADER = struct.Struct(">ii")
 _FLEXIBLE_RESPONSE_HEADER = struct.Struct(">iix")
@@ -30,7 +30,7 @@ class BadRequest(Exception):  # noqa: N818 - the request is bad; nothing of ours
 class Route:
     """One API in one version."""
 
-    __slots__ = ("_flexible", "_header", "_read", "_request", "_response_version", "handler", "name")
+    __slots__ = ("_flexible", "_has_files", "_header", "_read", "_request", "_response_version", "handler", "name")
 
     def __init__(self, api: Api, version: int) -> None:
         supported = api.min_version <= version <= api.max_version
@@ -40,6 +40,7 @@ class Route:
         self._read = reader_for(api.request, version) if supported else None
         self._response_version = version if supported else 0
         self._flexible = supported and is_flexible(api.request, version)
+        self._has_files = api.key == FETCH_KEY
         flexible_response = self._flexible and api.key != API_VERSIONS_KEY
         self._header = _FLEXIBLE_RESPONSE_HEADER if flexible_response else _RESPONSE_HEADER
 
@@ -61,15 +62,11 @@ class Route:
     def response(self, correlation_id: int, message: Message) -> list[Any]:
         """The response as a frame: length, header and message, one run of bytes but for slices of files."""
         header = self._header
-        parts: list[Any] = [b""]
+        parts: list[Any] = []
         writer_for(type(message), self._response_version)(message, parts.append)
-        try:
-            body = b"".join(parts)
-        except TypeError:  # there are slices of files among them
-            parts = _joined(parts)
-            parts[0] = header.pack(sum(map(len, parts)) + header.size - 4, correlation_id) + parts[0]
-            return parts
-        return [header.pack(len(body) + header.size - 4, correlation_id) + body]
+        parts = _joined(parts) if self._has_files else [b"".join(parts)]
+        parts[0] = header.pack(sum(map(len, parts)) + header.size - 4, correlation_id) + parts[0]
+        return parts
 
 
 @lru_cache(_MOST_ROUTES)
@@ -84,19 +81,14 @@ def route(key: int, version: int) -> Route:
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """Runs of small byte parts made one, so that the transport handles few objects."""
+    """Slices of files, and between them runs of bytes, each of them one."""
     out: list[Any] = []
-    run: list[bytes] = []
-    for part in parts:
-        if isinstance(part, bytes) and len(part) < 4096:
-            run.append(part)
-            continue
-        if run:
-            out.append(b"".join(run))
-            run = []
-        out.append(part)
-    if run:
-        out.append(b"".join(run))
+    begin = 0
+    for index, part in enumerate(parts):
+        if type(part) is not bytes:
+            out += b"".join(parts[begin:index]), part
+            begin = index + 1
+    out.append(b"".join(parts[begin:]))
     return out
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.broker.apis.registry import api
 from millstream.broker.fetch_sessions import FetchSession, Key, requested
-from millstream.log.fetch import Isolation
+from millstream.log.fetch import READ_COMMITTED, Isolation
 from millstream.wire.codec import maker_of
 from millstream.wire.errors import ErrorCode, KafkaError
 from millstream.wire.messages.fetch import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from millstream.log.partition_log import PartitionLog
 
 partition_data = maker_of(PartitionData)
+ISOLATION_LEVELS = {level.value: level for level in Isolation}
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 SESSION_VERSIONS = 7
 
@@ -52,7 +53,7 @@ def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> Fet
     session: FetchSession | None = None
     if context.api_version >= SESSION_VERSIONS:
         try:
-            session = broker.fetch_sessions.resume(request, by_id, broker.timer.now_ms())
+            session = broker.fetch_sessions.resume(request, by_id)
         except KafkaError as error:
             return FetchResponse(error_code=error.code)
     if session is None:
@@ -67,6 +68,11 @@ def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> Fet
 
 class _Attempt:
     """One fetch, from the first look to the response."""
+
+    __slots__ = (
+        "answers", "available", "broker", "by_id", "committed", "context", "is_replica", "isolation", "max_bytes",
+        "min_bytes", "moved", "request", "session", "size", "wanted",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -83,13 +89,9 @@ class _Attempt:
         self.session = session
         self.by_id = by_id
         self.wanted = wanted
-        self.isolation = Isolation(request.isolation_level)
-        self.committed = self.isolation is Isolation.READ_COMMITTED
-        self.max_bytes = min(
-            request.max_bytes,
-            broker.fetch_max_bytes,
-            broker.quotas.fetch_limit(context),
-        )
+        self.isolation = ISOLATION_LEVELS[request.isolation_level]
+        self.committed = self.isolation is READ_COMMITTED
+        self.max_bytes = min(request.max_bytes, broker.fetch_max_bytes, broker.quotas.fetch_limit(context))
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.available = 0
         """Bytes to be had from all partitions while waiting."""
@@ -237,8 +239,7 @@ class _Attempt:
             session_id = self.session.session_id if self.session.partitions else 0
             answers = self.session.changes(answers)
         elif self.context.api_version >= SESSION_VERSIONS:
-            now = self.broker.timer.now_ms()
-            session_id = self.broker.fetch_sessions.create(self.request, self.by_id, answers, now)
+            session_id = self.broker.fetch_sessions.create(self.request, self.by_id, answers)
         else:
             session_id = 0
         endpoints = self._endpoints() if self.moved else []
