@@ -16,7 +16,6 @@ class RequestContext:
         "local_host",
         "principal",
         "throttle_ms",
-        "woke_readers",
     )
 
     def __init__(
@@ -43,8 +42,6 @@ class RequestContext:
         """Set by a quota: the connection is not read from for that long after the response."""
         self.close = False
         """Set by a handler that answers nothing but wants the peer to notice (a failed produce without acks)."""
-        self.woke_readers = False
-        """Set by a handler that brought others what they wait for: they are answered first."""
 
     def begin(self, api_version: int, client_id: str) -> None:
         """Another request of the same connection."""

@@ -343,10 +343,6 @@ class PartitionLog:
     def unsubscribe(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
 
-    @property
-    def has_listeners(self) -> bool:
-        return bool(self._listeners)
-
     def set_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
         if self.producers.has_transactions:

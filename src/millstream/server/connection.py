@@ -1,10 +1,10 @@
 """One client connection: frames in, responses out, one request at a time and in order.
 
 The life of a request: `buffer_updated` -> `_pump` takes a frame -> `_dispatch` finds its route -> the handler ->
-`_respond` -> the transport. A handler that must wait returns an awaitable; until it is done, and until its response has
-left for the socket, the connection takes no further request and, once its receive buffer is full, no further bytes.
-That is all the flow control there is, and it bounds what a peer can make us hold: one request, one response, and of a
-fetch response no more than `SEND_AHEAD_BYTES` read ahead of what the peer has taken.
+`_respond` -> the socket. A handler that must wait returns an awaitable or a `Waiting`; until it is done, and until its
+response has left for the socket, the connection takes no further request and, once its receive buffer is full, no
+further bytes. That is all the flow control there is, and it bounds what a peer can make us hold: one request, one
+response, and of a fetch response no more than `SEND_AHEAD_BYTES` read ahead of what the peer has taken.
 
 This is also the exception wall. The peer's mistakes (a frame that is too large, bytes that are not a request, an
 unknown API) end the connection with one log line; our own end it with a traceback in the log. Nobody else notices
@@ -14,11 +14,14 @@ either.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
+from millstream.broker.apis.registry import Waiting
 from millstream.broker.context import RequestContext
 from millstream.logs import get_logger
 from millstream.server import pacing
@@ -54,10 +57,12 @@ class Connection(asyncio.BufferedProtocol):
         self._context = RequestContext(listener=listener)
         self._reader = FrameReader(server.settings.int("socket.request.max.bytes"), server.frame_buffers)
         self._transport: asyncio.Transport | None = None
+        self._socket = -1
         self._busy = False
         self._reading = True
         self._held_bytes = 0
         self._task: asyncio.Future[Any] | None = None
+        self._waiting: tuple[Waiting, Route, int, int, float] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._write_paused = False
         self._files: FileSender | None = None
@@ -79,9 +84,11 @@ class Connection(asyncio.BufferedProtocol):
         self._context.client_host = self.client_host
         self._context.connection_id = f"{here[0]}:{here[1]}-{self._peer}"
         self._context.local_host = here[0]
-        self._set_socket_buffers(transport.get_extra_info("socket"))
+        peer_socket = transport.get_extra_info("socket")
+        self._socket = peer_socket.fileno()
+        self._set_socket_buffers(peer_socket)
         if self._server.pacing_taken is not None and peer[0] != here[0]:
-            pacing.give_back(transport.get_extra_info("socket"), self._server.pacing_taken)
+            pacing.give_back(peer_socket, self._server.pacing_taken)
         transport.set_write_buffer_limits(high=SEND_AHEAD_BYTES, low=SEND_CHUNK_BYTES)
         refusal = self._server.admit(self)
         if refusal is not None:
@@ -106,6 +113,9 @@ class Connection(asyncio.BufferedProtocol):
         self._release_memory()
         if self._task is not None:
             self._task.cancel()
+        if self._waiting is not None:
+            self._waiting[0].stop()
+            self._waiting = None
         if self._drained is not None and not self._drained.done():
             self._drained.cancel()
 
@@ -156,11 +166,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         finally:
             self._pumping = False
-        if self._context.woke_readers:  # they wait for the record, our peer only for the word that it is there
-            self._context.woke_readers = False
-            asyncio.get_running_loop().call_soon(self._empty_outbox)
-        else:
-            self._empty_outbox()
+        self._empty_outbox()
         if self._ended and not self._busy and not self._write_paused:
             self.close()
         if self._busy or self._write_paused or self._held_bytes or not self._reading:
@@ -213,7 +219,12 @@ class Connection(asyncio.BufferedProtocol):
         context.begin(version, str(frame[REQUEST_HEADER.size : position], "utf-8", "replace"))
         result = way.handler(self._broker, way.read(frame, position), context)
         if isinstance(result, Message) or result is None:
+            self._server.answer_waiting()  # they wait for the record, our peer only for the word that it is there
             self._respond(way, correlation_id, result, size, started)
+        elif isinstance(result, Waiting):
+            self._busy = True
+            self._waiting = result, way, correlation_id, size, started
+            result.wait(self._ready)
         else:
             self._busy = True
             self._task = asyncio.ensure_future(self._respond_later(way, correlation_id, result, size, started))
@@ -241,6 +252,25 @@ class Connection(asyncio.BufferedProtocol):
         self._respond(way, correlation_id, response, size, started)
         if not self._busy:
             self._pump()
+
+    def _ready(self) -> None:
+        self._server.answer_soon(self)
+
+    def answer(self) -> None:
+        """The request that waits, in the middle of another connection's: nothing is raised, and no further request
+        taken."""
+        if self._waiting is None:
+            return
+        waiting, way, correlation_id, size, started = self._waiting
+        self._waiting = None
+        self._busy = False
+        try:
+            self._respond(way, correlation_id, waiting.answer(), size, started)
+        except Exception:
+            log.exception("request failed", api=way.name, client=self._peer)
+            self._close("a request failed")
+        if not self._busy:
+            asyncio.get_running_loop().call_soon(self._pump)
 
     def _respond(self, way: Route, correlation_id: int, response: Message | None, size: int, started: float) -> None:
         if self._held_bytes:
@@ -300,9 +330,19 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.writelines(ready)
 
     def _empty_outbox(self) -> None:
-        if self._outbox and self._transport is not None:
-            self._transport.write(b"".join(self._outbox))
-        self._outbox.clear()
+        if self._outbox:
+            if self._transport is not None and not self._transport.is_closing():
+                self._write_at_once(self._transport, b"".join(self._outbox))
+            self._outbox.clear()
+
+    def _write_at_once(self, transport: asyncio.Transport, data: bytes) -> None:
+        """Not when the loop has heard everybody else: the peer waits for it. What does not fit, and what fails, is the
+        transport's."""
+        if transport.get_write_buffer_size() == 0:
+            with contextlib.suppress(OSError):
+                data = data[os.write(self._socket, data) :]
+        if data:
+            transport.write(data)
 
     def _send_by_kernel(self, parts: list[Any]) -> None:
         """There are files, and the transport has nothing to send before them."""

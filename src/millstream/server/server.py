@@ -55,6 +55,7 @@ class Server:
         self.request_memory = RequestMemory(settings.int("queued.max.request.bytes"))
         self.frame_buffers = BufferPool()
         self.connections: set[Connection] = set()
+        self._answerable: list[Connection] = []
         self.metrics_endpoint = MetricsEndpoint(self)
         self._listeners: list[asyncio.Server] = []
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -175,6 +176,18 @@ class Server:
         self.connections.discard(connection)
         if not self.connections:
             self._without_connections.set()
+
+    def answer_soon(self, connection: Connection) -> None:
+        """What its peer waits for is there: with the next `answer_waiting`, in the loop's next turn at the latest."""
+        if not self._answerable:
+            asyncio.get_running_loop().call_soon(self.answer_waiting)
+        self._answerable.append(connection)
+
+    def answer_waiting(self) -> None:
+        if self._answerable:
+            connections, self._answerable = self._answerable, []
+            for connection in connections:
+                connection.answer()
 
     async def _sweep_idle_connections(self) -> None:
         while True:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from millstream.broker.apis.registry import APIS
+from millstream.broker.apis.registry import APIS, Waiting
 from millstream.broker.context import RequestContext
 from millstream.testing import running_server
 from millstream.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -28,10 +28,14 @@ def test_an_append_before_the_wait_begins_still_ends_it() -> None:
         broker = server._server.broker
 
         async def race() -> Any:
-            waiting: Any = APIS[1].handler(broker, fetch, _context(12))
+            waiting = APIS[1].handler(broker, fetch, _context(12))
+            assert isinstance(waiting, Waiting)
             written: Any = APIS[0].handler(broker, produce, _context(9))
             assert written.responses[0].partition_responses[0].error_code == 0
-            return await asyncio.wait_for(waiting, 10)
+            ready = asyncio.Event()
+            waiting.wait(ready.set)
+            await asyncio.wait_for(ready.wait(), 10)
+            return waiting.answer()
 
         response = asyncio.run_coroutine_threadsafe(race(), server._loop).result(20)
     assert response.responses[0].partitions[0].high_watermark == 1

@@ -15,10 +15,10 @@ a slice of batches of 256 kB and more ends with a whole one, since a client woul
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millstream.broker.apis.registry import api
+from millstream.broker.apis.registry import Waiting, api
 from millstream.broker.fetch_sessions import FetchSession, Key, requested
 from millstream.log.fetch import READ_COMMITTED, Isolation
 from millstream.wire.codec import maker_of
@@ -48,7 +48,7 @@ SESSION_VERSIONS = 7
 
 
 @api(FetchRequest, versions=(4, 18))
-def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
+def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse | Waiting:
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     session: FetchSession | None = None
     if context.api_version >= SESSION_VERSIONS:
@@ -63,15 +63,15 @@ def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> Fet
     attempt = _Attempt(broker, request, context, session, by_id, wanted)
     if attempt.read() or request.max_wait_ms <= 0:
         return attempt.respond()
-    return attempt.wait()
+    return attempt
 
 
-class _Attempt:
+class _Attempt(Waiting):
     """One fetch, from the first look to the response."""
 
     __slots__ = (
-        "answers", "available", "broker", "by_id", "committed", "context", "is_replica", "isolation", "max_bytes",
-        "min_bytes", "moved", "request", "session", "size", "wanted",
+        "_ready", "_timer", "_watches", "answers", "available", "broker", "by_id", "committed", "context", "is_replica",
+        "isolation", "max_bytes", "min_bytes", "moved", "request", "session", "size", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -103,6 +103,10 @@ class _Attempt:
         )
         self.moved = False
         """Whether an answer names another leader."""
+        self._ready: Callable[[], None] | None = None
+        """Whom to tell; None while nobody waits."""
+        self._watches: list[tuple[PartitionLog, Callable[[], None]]] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def _located(self) -> Iterator[tuple[Key, FetchPartition, Partition]]:
         """The partitions that are here; for the others it is answered that they are not."""
@@ -190,42 +194,47 @@ class _Attempt:
             answer.current_leader = LeaderIdAndEpoch(leader_id=self.broker.node_id, leader_epoch=partition.leader_epoch)
         return answer
 
-    def wait(self) -> Awaitable[FetchResponse]:
-        """Until enough has been appended, or the time is up; then everything is read anew.
-
-        The logs are watched before this returns: nothing can be appended between the first look and the watch. Whatever
-        becomes of the answer, the watch ends with the time at the latest.
-        """
+    def wait(self, ready: Callable[[], None]) -> None:
+        """Until enough has been appended, or the time is up."""
+        self._ready = ready
         loop = asyncio.get_running_loop()
-        enough: asyncio.Future[None] = loop.create_future()
-        watches = [(partition.log, self._watch(item, partition.log, enough)) for _, item, partition in self._located()]
-        timer = loop.call_later(self.request.max_wait_ms / 1000, _wake, enough)
+        self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._enough)
+        self._watches = [(partition.log, self._watcher(item, partition.log)) for _, item, partition in self._located()]
+        for log, appended in self._watches:
+            log.subscribe(appended)
+        for _, appended in self._watches.copy():
+            appended()  # what is there already counts as well: it was only too little, or it came just now
 
-        def stop_watching(_: asyncio.Future[None]) -> None:
-            timer.cancel()
-            for log, appended in watches:
-                log.unsubscribe(appended)
-
-        enough.add_done_callback(stop_watching)
-        return self._respond_after(enough)
-
-    def _watch(self, item: FetchPartition, log: PartitionLog, enough: asyncio.Future[None]) -> Callable[[], None]:
+    def _watcher(self, item: FetchPartition, log: PartitionLog) -> Callable[[], None]:
         counted = 0
+        offset, most, isolation = item.fetch_offset, item.partition_max_bytes, self.isolation
 
         def appended() -> None:
             nonlocal counted
-            available = min(log.readable_bytes(item.fetch_offset, self.isolation), item.partition_max_bytes)
+            available = min(log.readable_bytes(offset, isolation), most)
             self.available += available - counted
             counted = available
             if log.closed or self.available >= self.min_bytes:
-                _wake(enough)
+                self._enough()
 
-        log.subscribe(appended)
-        appended()  # what is there already counts as well: it was only too little
         return appended
 
-    async def _respond_after(self, enough: asyncio.Future[None]) -> FetchResponse:
-        await enough
+    def _enough(self) -> None:
+        ready = self._ready
+        if ready is not None:
+            self.stop()
+            ready()
+
+    def stop(self) -> None:
+        self._ready = None
+        if self._timer is not None:
+            self._timer.cancel()
+        for log, appended in self._watches:
+            log.unsubscribe(appended)
+        self._watches = []
+
+    def answer(self) -> FetchResponse:
+        """Everything is read anew."""
         self.read()
         return self.respond()
 
@@ -248,11 +257,6 @@ class _Attempt:
     def _endpoints(self) -> list[NodeEndpoint]:
         host, port = self.broker.endpoint(self.context)
         return [NodeEndpoint(node_id=self.broker.node_id, host=host, port=port, rack=self.broker.rack)]
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:

@@ -125,8 +125,6 @@ class _Attempt:
             epoch_bump = version >= FIRST_VERSION_OF_TRANSACTIONS_V2
         log = partition.log
         info = log.append(records, leader_epoch=partition.leader_epoch, supports_epoch_bump=epoch_bump, header=header)
-        if log.has_listeners:
-            self.context.woke_readers = True
         response = partition_response(
             index=index,
             base_offset=info.base_offset,

@@ -5,12 +5,13 @@
 
 ApiVersions answers from it, the server dispatches by it, and the documentation's table of APIs is printed from it, so
 none of the three can disagree with the others. A handler returns its response, or an awaitable of it when it has to
-wait (a long poll, a rebalance, an fsync); the connection takes the next request only when the response is on its way,
-as Kafka does.
+wait (a rebalance, an fsync), or a `Waiting` when the wait is for what others bring (a long poll); the connection takes
+the next request only when the response is on its way, as Kafka does.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,7 +22,29 @@ if TYPE_CHECKING:
     from millstream.broker.context import RequestContext
 
 R = TypeVar("R", bound=Message)
-Handler = Callable[["Broker", Any, "RequestContext"], "Message | Awaitable[Message | None] | None"]
+
+
+class Waiting(ABC):
+    """A response that another request may make possible. It is then given at once, not in some later turn of the event
+    loop: how soon a consumer has a record depends on it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def wait(self, ready: Callable[[], None]) -> None:
+        """Begins to wait. `ready` is called once, perhaps before this returns, perhaps in the middle of another
+        request: all it may do is to see to it that `answer` is called soon."""
+
+    @abstractmethod
+    def answer(self) -> Message:
+        """The response, after `ready` was called."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Nobody waits any more."""
+
+
+Handler = Callable[["Broker", Any, "RequestContext"], "Message | Waiting | Awaitable[Message | None] | None"]
 
 
 class Api(NamedTuple):
