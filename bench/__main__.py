@@ -88,7 +88,7 @@ def with_peers(results: Results, rows: Sequence[Row], scale: Scale) -> Results:
             try:
                 system.start()
                 asked = [row for row in rows if row.for_peers and (system.speaks_kafka or isinstance(row, RawRequests))]
-                fewer = scale._replace(rounds=min(2, scale.rounds), row_seconds=0)
+                fewer = scale._replace(share=scale.share / 2, rounds=min(2, scale.rounds), row_seconds=0)
                 found = compare(asked, [system], set(), fewer, _say)
             except (OSError, RuntimeError) as error:
                 missing[peer.name] = str(error)

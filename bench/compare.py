@@ -84,7 +84,7 @@ def _measure(
     warm_up = 0 if row.is_of_its_own else min(row.warm_up, scale.rounds - 1)
     begin, number = time.monotonic(), 0
     while number < warm_up + scale.rounds or (
-        number < warm_up + MORE_ROUNDS * scale.rounds and time.monotonic() - begin < scale.row_seconds
+        number < warm_up + MORE_ROUNDS * scale.rounds and time.monotonic() - begin < row.patience * scale.row_seconds
     ):
         for system in systems:
             if system.name not in failures:

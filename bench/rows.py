@@ -78,6 +78,8 @@ class Row(ABC):
     """Whether it starts servers itself, so that nobody's CPU and memory are to be watched, and nobody gets warm."""
     warm_up: ClassVar[int] = 1
     """Rounds that do not count."""
+    patience: ClassVar[int] = 1
+    """How many times as long as others it goes on with further rounds."""
 
     def prepare(self, system: System, scale: Scale) -> Any:
         """What the rounds share; handed to `measure` and `clean_up`."""
@@ -227,6 +229,7 @@ class Latency(Row):
         "p99": Figure("ms", "lower", 0.5),
         "p99.9": Figure("ms", "lower"),
     }
+    patience: ClassVar[int] = 6  # one stall of the machine is the p99 of a round
 
     def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:
         topic = _new_topic(system)
@@ -389,12 +392,12 @@ ROWS: tuple[Row, ...] = (
     JavaProduce("produce 1 kB, Java's own tool", 1_000, 600_000),  # the first 300,000 while its JVM gets warm
     Consume("consume 1 kB, one consumer", 1_000, 1_000_000),
     Consume("consume 1 kB, 10 consumers of a topic", 1_000, 1_500_000, partitions=10, consumers=10),
-    ConsumeByGroups("consume 1 kB, 10 groups", 1_000, 150_000),
+    ConsumeByGroups("consume 1 kB, 10 groups", 1_000, 250_000),
     Consume("consume 1 kB, 1,000 partitions", 1_000, 300_000, partitions=1_000),
     JavaConsume("consume 1 kB, Java's own tool", 1_000, 500_000),
     ProduceAndConsume("produce and consume 1 kB at once", 1_000, 300_000),
-    Latency("latency, 1,000 records/s of 100 B", 100, 1_000, 3.0),
-    Latency("latency, 5,000 records/s of 100 B", 100, 5_000, 3.0),
+    Latency("latency, 1,000 records/s of 100 B", 100, 1_000, 2.0),
+    Latency("latency, 5,000 records/s of 100 B", 100, 5_000, 2.0),
     Transactions("transactions of one record", 500),
     Flushed("flush.messages=1, 20 producers", 20, 2.0),
     Join("join of a group of 50", 50),

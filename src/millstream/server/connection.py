@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         """Takes requests for as long as nothing is in the way."""
         self.last_active = time.monotonic()
-        self._pumping = True
+        self._pumping = self._server.is_handling = True
         try:
             while not self._busy and not self._write_paused and self._transport is not None:
                 frame = self._reader.next_frame()
@@ -165,7 +165,8 @@ class Connection(asyncio.BufferedProtocol):
             self._close("a request failed")
             return
         finally:
-            self._pumping = False
+            self._pumping = self._server.is_handling = False
+            self._server.answer_waiting()
         self._empty_outbox()
         if self._ended and not self._busy and not self._write_paused:
             self.close()
@@ -269,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             log.exception("request failed", api=way.name, client=self._peer)
             self._close("a request failed")
-        if not self._busy:
+        if not self._busy and (self._ended or not self._reading or not self._reader.is_empty):
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _respond(self, way: Route, correlation_id: int, response: Message | None, size: int, started: float) -> None:

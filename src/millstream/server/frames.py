@@ -78,6 +78,11 @@ class FrameReader:
         return self._start == 0 and self._end == len(self._buffer)
 
     @property
+    def is_empty(self) -> bool:
+        """Nothing has come since the last frame that was taken."""
+        return self._frame is None and self._start == self._end
+
+    @property
     def large_frame_size(self) -> int:
         """The announced size of the frame that has a buffer of its own, or 0."""
         return 0 if self._frame is None else self._frame_size

@@ -55,6 +55,8 @@ class Server:
         self.request_memory = RequestMemory(settings.int("queued.max.request.bytes"))
         self.frame_buffers = BufferPool()
         self.connections: set[Connection] = set()
+        self.is_handling = False
+        """Whether a connection is at its requests, and will look for those that can be answered."""
         self._answerable: list[Connection] = []
         self.metrics_endpoint = MetricsEndpoint(self)
         self._listeners: list[asyncio.Server] = []
@@ -178,8 +180,8 @@ class Server:
             self._without_connections.set()
 
     def answer_soon(self, connection: Connection) -> None:
-        """What its peer waits for is there: with the next `answer_waiting`, in the loop's next turn at the latest."""
-        if not self._answerable:
+        """What its peer waits for is there: answered by the request that brought it, or in the loop's next turn."""
+        if not self._answerable and not self.is_handling:
             asyncio.get_running_loop().call_soon(self.answer_waiting)
         self._answerable.append(connection)
 

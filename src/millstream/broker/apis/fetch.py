@@ -206,8 +206,17 @@ class _Attempt(Waiting):
             appended()  # what is there already counts as well: it was only too little, or it came just now
 
     def _watcher(self, item: FetchPartition, log: PartitionLog) -> Callable[[], None]:
+        """What to do after each append to `log`."""
         counted = 0
-        offset, most, isolation = item.fetch_offset, item.partition_max_bytes, self.isolation
+        offset, most, isolation, committed = item.fetch_offset, item.partition_max_bytes, self.isolation, self.committed
+
+        def appended_anything() -> None:
+            upper = log.last_stable_offset if committed else log.high_watermark
+            if upper > offset or log.closed:
+                self._enough()
+
+        if self.min_bytes <= 1 <= most:  # as most ask for: no need to count
+            return appended_anything
 
         def appended() -> None:
             nonlocal counted
