@@ -120,7 +120,7 @@ its own start script; both: no delay for the first rebalance of a group, and del
 are the same for both, on native code. Server CPU is what the server's process used for a gigabyte of records.
 [bench/README.md](../bench/README.md) says what each row does and how to run it.
 
-**{met} of {count} goals are met.** {missed}
+**{met} of {count} goals are met.**{missed}
 
 ![The ratios](images/performance.png)
 
@@ -189,7 +189,7 @@ def _missed(series: Sequence[Series]) -> str:
         for line in series
         if line.is_met(ONE, OTHER) is False
     ]
-    return "" if not lines else "Missed:\n\n" + "\n".join(f"- {line}" for line in lines)
+    return "" if not lines else " Missed:\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 def _goal(line: Series) -> str:

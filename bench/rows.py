@@ -270,7 +270,10 @@ class Flushed(Row):
 
 @dataclass(frozen=True)
 class Join(Row):
+    """Members learn of a rebalance with their next heartbeat: a round takes one or two times half a second."""
+
     members: int
+    patience: ClassVar[int] = 3
     figures: ClassVar[dict[str, Figure]] = {"time": Figure("s", "lower", 1.0)}
 
     def measure(self, system: System, scale: Scale, prepared: Any) -> Measured:

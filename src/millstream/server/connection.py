@@ -14,7 +14,6 @@ either.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import time
@@ -339,11 +338,12 @@ class Connection(asyncio.BufferedProtocol):
     def _write_at_once(self, transport: asyncio.Transport, data: bytes) -> None:
         """Not when the loop has heard everybody else: the peer waits for it. What does not fit, and what fails, is the
         transport's."""
-        if transport.get_write_buffer_size() == 0:
-            with contextlib.suppress(OSError):
-                data = data[os.write(self._socket, data) :]
-        if data:
-            transport.write(data)
+        try:
+            sent = os.write(self._socket, data) if transport.get_write_buffer_size() == 0 else 0
+        except OSError:
+            sent = 0
+        if sent < len(data):
+            transport.write(data[sent:])
 
     def _send_by_kernel(self, parts: list[Any]) -> None:
         """There are files, and the transport has nothing to send before them."""
