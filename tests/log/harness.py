@@ -10,6 +10,7 @@ from millstream.log.context import LogContext
 from millstream.log.fetch import READ_UNCOMMITTED, Isolation
 from millstream.log.filesystem import FileSystem
 from millstream.log.flush import Done, InlineWorker, Work, Worker
+from millstream.log.large_batches import LargeBatches
 from millstream.log.open_files import OpenFiles
 from millstream.log.partition_log import PartitionLog
 from millstream.log.recovery import Recovered, recover_log
@@ -61,7 +62,7 @@ class Harness:
         def count() -> None:
             self.checkpoints += 1
 
-        return LogContext(OpenFiles(file_system, limit=8), self.clock, self.worker, 86_400_000, count)
+        return LogContext(OpenFiles(file_system, limit=8), LargeBatches(), self.clock, self.worker, 86_400_000, count)
 
     def open(self, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0) -> Recovered:
         self.context = self._new_context(self.file_system)

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -116,3 +117,21 @@ def test_a_peer_that_ends_its_side_still_gets_its_answer_and_then_the_end() -> N
             while chunk := peer.recv(4096):
                 answer += chunk
     assert struct.unpack(">ii", answer[:8]) == (len(answer) - 4, 7)
+
+
+def test_a_peer_that_reads_slowly_gets_everything_in_order() -> None:
+    """More than its socket takes: what is written at once and what follows later must not change places."""
+    count = 20_000
+    requests = b"".join(struct.pack(">ihhih", 10, 18, 0, number, -1) for number in range(count))
+    with running_server() as server, socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.settimeout(20)
+        peer.connect((server.host, server.port))
+        sender = threading.Thread(target=peer.sendall, args=(requests,))
+        sender.start()
+        received = peer.makefile("rb")
+        for number in range(count):
+            size, correlation_id = struct.unpack(">ii", received.read(8))
+            assert correlation_id == number
+            assert len(received.read(size - 4)) == size - 4
+        sender.join()

@@ -6,11 +6,13 @@ from typing import NamedTuple
 from millstream.log.clock import Clock
 from millstream.log.filesystem import FileSystem
 from millstream.log.flush import Worker
+from millstream.log.large_batches import LargeBatches
 from millstream.log.open_files import OpenFiles
 
 
 class LogContext(NamedTuple):
     open_files: OpenFiles
+    large_batches: LargeBatches
     clock: Clock
     worker: Worker
     producer_expiration_ms: int

@@ -25,6 +25,7 @@ from millstream.log.config import LogConfig
 from millstream.log.context import LogContext
 from millstream.log.filesystem import DiskFileSystem, FileSystem
 from millstream.log.flush import GroupCommit, InlineWorker, Worker
+from millstream.log.large_batches import LargeBatches
 from millstream.log.open_files import OpenFiles
 from millstream.log.partition_log import PartitionLog
 from millstream.log.producer_state import DEFAULT_EXPIRATION_MS
@@ -67,6 +68,7 @@ class LogManager:
         self._sync = sync
         self._context = LogContext(
             OpenFiles(self.file_system, max_open_files),
+            LargeBatches(),
             self.clock,
             self.worker,
             producer_expiration_ms,

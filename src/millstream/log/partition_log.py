@@ -131,7 +131,7 @@ class PartitionLog:
         # Since the last step of the recovery point: batches, and where in the active segment that was.
         self.unsynced_batches = 0
         self.unsynced_from = 0
-        self.reader = LogReader(segments, producers)
+        self.reader = LogReader(segments, producers, context.large_batches)
         self._listeners: list[Callable[[], None]] = []
         producers.on_high_watermark(log_end_offset)
         self.update_last_stable_offset()

@@ -5,34 +5,28 @@ looked up lately, and at last through the offset index and a short scan. So cons
 file, and the last stable offset is not searched for again with every fetch.
 """
 
-from struct import Struct
 from typing import Final
 
+from millstream.log.large_batches import LARGE_BATCH, LargeBatches
 from millstream.log.producer_state import ProducerState
 from millstream.log.segment import Segment
 from millstream.log.segments import Segments
 from millstream.log.transaction_index import AbortedTransaction
-from millstream.wire.batches import LOG_OVERHEAD
 
 _REMEMBERED: Final = 32
-_REMEMBERED_BATCHES: Final = 256
-_LARGE_BATCH: Final = 256 * 1024
-"""From here on a cut one is worth avoiding; among smaller ones the look for the cut would cost more than it saves."""
-_BATCH_START: Final = Struct(">qi")
 
 
 class LogReader:
     __slots__ = ("_batches", "_positions", "_producers", "_recent", "_segments")
 
-    def __init__(self, segments: Segments, producers: ProducerState) -> None:
+    def __init__(self, segments: Segments, producers: ProducerState, batches: LargeBatches) -> None:
         self._segments = segments
+        self._batches = batches
         self._producers = producers
         # Base offset -> position in the active segment, of the last appends.
         self._recent: dict[int, int] = {}
         # Offset -> (segment base offset, position), of places that were looked up in the files.
         self._positions: dict[int, tuple[int, int]] = {}
-        # (Segment base offset, position) -> (base offset, size), of batches whose beginning was read.
-        self._batches: dict[tuple[int, int], tuple[int, int]] = {}
 
     def note_append(self, base_offset: int, position: int) -> None:
         recent = self._recent
@@ -45,7 +39,7 @@ class LogReader:
         """Segments were rolled, cut or replaced."""
         self._recent.clear()
         self._positions.clear()
-        self._batches.clear()
+        self._batches.forget()
 
     def find(self, offset: int) -> tuple[Segment, int] | None:
         """The segment and position of the first batch that ends at `offset` or behind it."""
@@ -85,7 +79,7 @@ class LogReader:
         return cached
 
     def _remember(self, offset: int, segment_base: int, position: int) -> tuple[int, int]:
-        if len(self._positions) >= _REMEMBERED_BATCHES:
+        if len(self._positions) >= _REMEMBERED:
             self._positions.clear()
         self._positions[offset] = place = segment_base, position
         return place
@@ -104,33 +98,23 @@ class LogReader:
     ) -> tuple[int, bool]:
         """How many of the available bytes to give, and whether that cuts off even the first batch.
 
-        Behind a large batch nothing is cut: who gets a part of one throws it away and asks again. Where the next one
-        begins is remembered, since that is where the reader goes on.
+        Behind a large batch nothing is cut: who gets a part of one throws it away and asks again (among smaller ones
+        the look for the cut would cost more than it saves). Where the next one begins is remembered, since that is
+        where the reader goes on.
         """
         if available <= max_bytes:
             return available, False
-        _, size = self._batch_at(segment, position)
+        _, size = self._batches.look_at(segment, position)
         if size > max_bytes:
             return (size, False) if whole else (max_bytes, True)
         length = size
-        while size >= _LARGE_BATCH:
-            base_offset, size = self._batch_at(segment, position + length)
+        while size >= LARGE_BATCH:
+            base_offset, size = self._batches.look_at(segment, position + length)
             if length + size > max_bytes:
                 self._remember(base_offset, segment.base_offset, position + length)
                 return length, False
             length += size
         return max_bytes, False
-
-    def _batch_at(self, segment: Segment, position: int) -> tuple[int, int]:
-        """Base offset and size; several consumers of a topic ask for the same ones."""
-        place = segment.base_offset, position
-        found = self._batches.get(place)
-        if found is None:
-            base_offset, length = _BATCH_START.unpack(segment.file.read_at(_BATCH_START.size, position))
-            if len(self._batches) >= _REMEMBERED_BATCHES:
-                self._batches.clear()
-            found = self._batches[place] = base_offset, length + LOG_OVERHEAD
-        return found
 
     def bytes_between(self, start: int, end: int, log_end_offset: int) -> int:
         start_base, start_position = self.position_of(start, log_end_offset)
