@@ -238,6 +238,7 @@ class _Attempt(Waiting):
         self._ready = None
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         for log, appended in self._watches:
             log.unsubscribe(appended)
         self._watches = []
