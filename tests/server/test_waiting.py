@@ -11,13 +11,10 @@ import pytest
 
 from millstream.broker.apis import fetch as fetch_api
 from millstream.testing import TestServer, running_server
-from millstream.wire.codec import decode, encode
-from millstream.wire.message import Message
-from millstream.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from millstream.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from millstream.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from millstream.wire.messages.fetch import FetchResponse
 from support import graduation
 from support.batches import batch
+from support.raw import RawClient
 
 PARTITIONS = 3
 PRODUCE, FETCH, API_VERSIONS = 8, 11, 0
@@ -26,56 +23,28 @@ A_LONG_TIME_MS = 60_000
 PATIENCE = 20.0
 
 
-class Peer:
-    """Requests and responses, one after the other."""
-
-    def __init__(self, server: TestServer) -> None:
-        self.socket = socket.create_connection((server.host, server.port), timeout=PATIENCE)
-
-    def send(self, *requests: tuple[Message, int]) -> None:
-        frames = b""
-        for request, version in requests:
-            body = struct.pack(">hhih", type(request).API_KEY, version, 7, -1) + encode(request, version)
-            frames += struct.pack(">i", len(body)) + body
-        self.socket.sendall(frames)
-
-    def receive(self) -> bytes:
-        """The next response's message; empty when the server has ended the connection."""
-        head = self._exactly(4)
-        return self._exactly(struct.unpack(">i", head)[0])[4:] if head else b""
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self.socket.recv(size - len(data))
-            if not more:
-                return b""
-            data += more
-        return data
-
-
 @contextmanager
-def producer_and_consumer() -> Iterator[tuple[TestServer, Peer, Peer]]:
+def producer_and_consumer() -> Iterator[tuple[TestServer, RawClient, RawClient]]:
     with running_server() as server:
-        graduation.make_topic(server.bootstrap_servers, "t", partitions=PARTITIONS)
-        producer, consumer = Peer(server), Peer(server)
-        with producer.socket, consumer.socket:
+        address = server.bootstrap_servers
+        graduation.make_topic(address, "t", partitions=PARTITIONS)
+        with RawClient(address, timeout=PATIENCE) as producer, RawClient(address, timeout=PATIENCE) as consumer:
             yield server, producer, consumer
 
 
-def fetch(*, min_bytes: int = 1) -> FetchRequest:
+def send_fetch(consumer: RawClient, *, min_bytes: int = 1) -> None:
     partitions = [
-        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(PARTITIONS)
+        {"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for index in range(PARTITIONS)
     ]
-    return FetchRequest(
-        max_wait_ms=A_LONG_TIME_MS, min_bytes=min_bytes, max_bytes=1 << 20, session_epoch=-1,
-        topics=[FetchTopic(topic="t", partitions=partitions)],
+    consumer.send(
+        "fetch", FETCH, replica_id=-1, max_wait=A_LONG_TIME_MS, min_bytes=min_bytes, max_bytes=1 << 20,
+        session_epoch=-1, topics=[{"topic": "t", "partitions": partitions}],
     )  # fmt: skip
 
 
-def produce(*partitions: int, value: bytes = b"x") -> ProduceRequest:
-    data = [PartitionProduceData(index=index, records=batch([value])) for index in partitions]
-    return ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
+def send_produce(producer: RawClient, *partitions: int, value: bytes = b"x") -> None:
+    data = [{"index": index, "records": batch([value])} for index in partitions]
+    producer.send("produce", PRODUCE, acks=1, timeout=1000, topic_data=[{"name": "t", "partition_data": data}])
 
 
 def wait_for_watchers(server: TestServer, count: int) -> None:
@@ -97,13 +66,13 @@ def watchers(server: TestServer) -> int:
 
 def test_the_consumer_has_its_answer_when_the_producer_has_its_own() -> None:
     with producer_and_consumer() as (server, producer, consumer):
-        consumer.send((fetch(), FETCH))
+        send_fetch(consumer)
         wait_for_watchers(server, 1)
-        producer.send((produce(0, 1, 2), PRODUCE))
-        written = decode(ProduceResponse, producer.receive(), PRODUCE)
+        send_produce(producer, 0, 1, 2)
+        written = producer.receive()
         assert [part.error_code for part in written.responses[0].partition_responses] == [0, 0, 0]
-        consumer.socket.setblocking(False)  # it need not wait: the answer has left before the producer's
-        response = decode(FetchResponse, consumer.receive(), FETCH)
+        consumer._socket.setblocking(False)  # it need not wait: the answer has left before the producer's
+        response = consumer.receive()
         assert [part.high_watermark for part in response.responses[0].partitions] == [1, 1, 1]
         assert all(part.records for part in response.responses[0].partitions)
         wait_for_watchers(server, 0)
@@ -111,35 +80,38 @@ def test_the_consumer_has_its_answer_when_the_producer_has_its_own() -> None:
 
 def test_too_little_is_waited_for() -> None:
     with producer_and_consumer() as (server, producer, consumer):
-        consumer.send((fetch(min_bytes=1000), FETCH))
+        send_fetch(consumer, min_bytes=1000)
         wait_for_watchers(server, 1)
-        producer.send((produce(0), PRODUCE), (produce(1), PRODUCE))
+        send_produce(producer, 0)
+        send_produce(producer, 1)
         producer.receive()
         producer.receive()
         assert watchers(server) == 1
-        producer.send((produce(2, value=bytes(1000)), PRODUCE))
+        send_produce(producer, 2, value=bytes(1000))
         producer.receive()
-        response = decode(FetchResponse, consumer.receive(), FETCH)
+        response = consumer.receive()
         assert [part.high_watermark for part in response.responses[0].partitions] == [1, 1, 1]
 
 
 def test_requests_behind_one_that_waits_are_answered_after_it() -> None:
     with producer_and_consumer() as (server, producer, consumer):
-        consumer.send((fetch(), FETCH), (ApiVersionsRequest(), API_VERSIONS))
+        send_fetch(consumer)
+        consumer.send("api_versions", API_VERSIONS)
         wait_for_watchers(server, 1)
-        producer.send((produce(1), PRODUCE))
+        send_produce(producer, 1)
         producer.receive()
-        response = decode(FetchResponse, consumer.receive(), FETCH)
+        response = consumer.receive()
         assert [part.high_watermark for part in response.responses[0].partitions] == [0, 1, 0]
-        assert decode(ApiVersionsResponse, consumer.receive(), API_VERSIONS).api_keys
+        assert consumer.receive().api_keys
 
 
 def test_a_peer_that_goes_waits_no_more() -> None:
     with producer_and_consumer() as (server, _, consumer):
-        consumer.send((fetch(), FETCH))
+        send_fetch(consumer)
         wait_for_watchers(server, 1)
-        consumer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # not only its side
-        consumer.socket.close()
+        reset = struct.pack("ii", 1, 0)  # not only its side
+        consumer._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        consumer.close()
         wait_for_watchers(server, 0)
 
 
@@ -149,9 +121,9 @@ def test_an_answer_that_fails_is_nothing_to_the_producer(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(fetch_api._Attempt, "answer", fail)
     with producer_and_consumer() as (server, producer, consumer):
-        consumer.send((fetch(), FETCH))
+        send_fetch(consumer)
         wait_for_watchers(server, 1)
-        producer.send((produce(0), PRODUCE))
-        written = decode(ProduceResponse, producer.receive(), PRODUCE)
+        send_produce(producer, 0)
+        written = producer.receive()
         assert written.responses[0].partition_responses[0].error_code == 0
-        assert consumer.receive() == b""
+        assert consumer.is_closed_by_peer()

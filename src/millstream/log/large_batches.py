@@ -34,7 +34,7 @@ class LargeBatches:
         if found is None:
             base_offset, length = _START.unpack(segment.file.read_at(_START.size, position))
             found = base_offset, length + LOG_OVERHEAD
-            if length >= LARGE_BATCH:
+            if found[1] >= LARGE_BATCH:
                 if len(self._known) >= _MOST:
                     self._known.clear()
                 self._known[place] = found

@@ -24,7 +24,7 @@ from millstream.broker.apis.registry import Waiting
 from millstream.broker.context import RequestContext
 from millstream.logs import get_logger
 from millstream.server import pacing
-from millstream.server.file_sender import SMALLEST, FileSender
+from millstream.server.file_sender import BYTES, SMALLEST, FileSender
 from millstream.server.frames import FrameError, FrameReader
 from millstream.server.routes import REQUEST_HEADER, BadRequest, Route, route
 from millstream.wire.codec import MalformedMessage
@@ -44,7 +44,6 @@ SOCKET_BUFFERS = {
     "socket.receive.buffer.bytes": socket.SO_RCVBUF,
 }
 Buffer = bytes | bytearray | memoryview
-_BYTES = (bytes, bytearray, memoryview)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -300,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         size = sum(map(len, parts))
         if size < SMALLEST:
             if len(parts) > 1:
-                parts = [part if isinstance(part, _BYTES) else part.read_all() for part in parts]
+                parts = [part if isinstance(part, BYTES) else part.read_all() for part in parts]
             self._outbox += parts
             if not self._pumping or len(self._outbox) >= RESPONSES_TOGETHER:
                 self._empty_outbox()
@@ -317,7 +316,7 @@ class Connection(asyncio.BufferedProtocol):
         ready: list[Buffer] = []
         ahead = 0
         for index, part in enumerate(parts):
-            if isinstance(part, _BYTES):
+            if isinstance(part, BYTES):
                 ready.append(part)
             elif ahead + len(part) <= SEND_AHEAD_BYTES:
                 ahead += len(part)
@@ -364,7 +363,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _send_slowly(self, parts: list[Any]) -> None:
         for part in parts:
-            if isinstance(part, _BYTES):
+            if isinstance(part, BYTES):
                 await self._write(part)
                 continue
             for position in range(0, len(part), SEND_CHUNK_BYTES):

@@ -20,7 +20,8 @@ from typing import Any
 
 SMALLEST = 32 * 1024
 """Bytes from which on it is worth it."""
-_BYTES = (bytes, bytearray, memoryview)
+BYTES = (bytes, bytearray, memoryview)
+"""What a part of a response is if it is no slice of a file."""
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
@@ -67,7 +68,7 @@ class FileSender:
             try:
                 if not left:
                     count = 0
-                elif isinstance(part, _BYTES):
+                elif isinstance(part, BYTES):
                     count = self._socket.send(memoryview(part)[sent:] if sent else part)
                 else:
                     count = os.sendfile(self._socket.fileno(), part.file.fileno(), part.position + sent, left)

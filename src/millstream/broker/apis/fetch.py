@@ -208,19 +208,10 @@ class _Attempt(Waiting):
     def _watcher(self, item: FetchPartition, log: PartitionLog) -> Callable[[], None]:
         """What to do after each append to `log`."""
         counted = 0
-        offset, most, isolation, committed = item.fetch_offset, item.partition_max_bytes, self.isolation, self.committed
-
-        def appended_anything() -> None:
-            upper = log.last_stable_offset if committed else log.high_watermark
-            if upper > offset or log.closed:
-                self._enough()
-
-        if self.min_bytes <= 1 <= most:  # as most ask for: no need to count
-            return appended_anything
 
         def appended() -> None:
             nonlocal counted
-            available = min(log.readable_bytes(offset, isolation), most)
+            available = min(log.readable_bytes(item.fetch_offset, self.isolation), item.partition_max_bytes)
             self.available += available - counted
             counted = available
             if log.closed or self.available >= self.min_bytes:
