@@ -41,6 +41,11 @@ class Series(NamedTuple):
         ratios = self.ratios(one, other)
         return statistics.median(ratios) if ratios else None
 
+    def spread(self, one: str, other: str) -> str:
+        """The least and the greatest of the rounds' ratios."""
+        ratios = self.ratios(one, other)
+        return f"({min(ratios):.2f}-{max(ratios):.2f})" if ratios else ""
+
     def is_met(self, one: str, other: str) -> bool | None:
         ratio = self.ratio(one, other)
         if ratio is None or self.goal is None:
@@ -67,7 +72,7 @@ def compare(rows: Sequence[Row], systems: Sequence[System], must: set[str], scal
         series = _series(row, found) if found else []
         outcome.series.extend(series)
         for line in series:
-            say("    " + _line(line))
+            say("    " + in_words(line))
         for name, why in failures.items():
             say(f"    {name} cannot: {why}")
     return outcome
@@ -138,9 +143,15 @@ def _series(row: Row, found: dict[str, list[Measured]]) -> list[Series]:
     ]  # fmt: skip
 
 
-def _line(series: Series) -> str:
-    shown = "   ".join(f"{name} {number(series.median(name))}" for name in series.values)
-    return f"{series.figure} ({series.unit}): {shown}"
+def in_words(series: Series) -> str:
+    """The medians, and of two servers the ratio with its spread."""
+    shown = [f"{name} {number(series.median(name))}" for name in series.values]
+    if len(series.values) == 2:
+        one, other = series.values
+        ratio = series.ratio(one, other)
+        if ratio is not None:
+            shown.append(f"ratio {ratio:.2f} {series.spread(one, other)}")
+    return f"{series.figure} ({series.unit}): {'   '.join(shown)}"
 
 
 def number(value: float) -> str:

@@ -202,7 +202,6 @@ def _table(series: Sequence[Series]) -> str:
     rows = ["| row | figure | Millstream | Apache Kafka | ratio | goal |", "|---|---|---:|---:|---:|---|"]
     last = ""
     for line in series:
-        ratios = line.ratios(ONE, OTHER)
         ratio = line.ratio(ONE, OTHER)
         if ratio is None:
             continue
@@ -211,7 +210,7 @@ def _table(series: Sequence[Series]) -> str:
             goal = f"{_goal(line)} {'✓' if line.is_met(ONE, OTHER) else '**missed**'}"
         rows.append(
             f"| {line.row if line.row != last else ''} | {line.figure}, {line.unit} | {number(line.median(ONE))} "
-            f"| {number(line.median(OTHER))} | **{ratio:.2f}** ({min(ratios):.2f}-{max(ratios):.2f}) | {goal} |"
+            f"| {number(line.median(OTHER))} | **{ratio:.2f}** {line.spread(ONE, OTHER)} | {goal} |"
         )
         last = line.row
     return "\n".join(rows)

@@ -6,7 +6,7 @@ import pytest
 
 from bench import report
 from bench.__main__ import ALL_ROWS, main, run
-from bench.compare import Series, compare
+from bench.compare import Series, compare, in_words
 from bench.limit import PlainLoop
 from bench.raw import produce_frame, push
 from bench.report import ONE, OTHER
@@ -76,6 +76,12 @@ def test_ratios_are_of_the_rounds_and_goals_know_what_is_better() -> None:
     assert faster.is_met(ONE, OTHER) is True
     assert faster._replace(better="lower").is_met(ONE, OTHER) is False
     assert faster._replace(goal=None).is_met(ONE, OTHER) is None
+
+
+def test_what_is_printed_has_the_ratio_of_two_with_its_spread() -> None:
+    two = Series("row", "throughput", "records/s", "higher", 1.0, {ONE: [20, 30, 40], OTHER: [10, 10, 50]})
+    assert in_words(two) == "throughput (records/s): Millstream 30   Apache Kafka 10   ratio 2.00 (0.80-3.00)"
+    assert in_words(two._replace(values={"kfake": [1.5]})) == "throughput (records/s): kfake 1.5"
 
 
 def test_the_plain_loop_counts_frames_however_they_are_cut(tmp_path: Path) -> None:
